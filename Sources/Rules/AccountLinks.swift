@@ -131,9 +131,9 @@ extension Account {
 
     /// The account after its user removed a way to sign in. NO_SUCH_PROVIDER, LAST_SIGN_IN_METHOD.
     ///
-    /// The last way that the tenant has switched on is removed only if forced, and then only where end users may delete
-    /// accounts, because nobody can enter the account again. `enabledProviderIDs`: the account's identity providers with
-    /// which users may sign in.
+    /// The last way that the tenant has switched on is removed only if forced, and then only where end users may
+    /// delete accounts, because nobody can enter the account again. `enabledProviderIDs`: the account's identity
+    /// providers with which users may sign in.
     public func unlinking(
         _ providerID: Text, isForced: Bool, enabledProviderIDs: [Text], settings: TenantSettings
     ) throws -> Account {

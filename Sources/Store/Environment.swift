@@ -29,6 +29,10 @@ final class Environment: @unchecked Sendable {
     /// Tenants that were written to while the sum of their space was unknown.
     let tenantsToCount = Mutex<Set<Text>>([])
     let journalStatus = Mutex(JournalStatus())
+    /// Whether long values are put in pieces. Not before the store is marked with the version that has them.
+    let storesPieces = Atomic(false)
+    /// The longest piece: with its MAC and the head of LMDB's page, it takes one page of the file.
+    let pieceByteCountMax: Int
     /// The highest value that the time mark may have: in a cluster, the engine's time and a little more.
     let timeMax = Atomic<Int64>(.max)
 
@@ -52,6 +56,7 @@ final class Environment: @unchecked Sendable {
         let declared = Schema.tables(with: configuration.tables)
         try file.checkTables(of: declared, authenticator)
         self.raw = try Self.openRaw(configuration, tableCount: declared.count)
+        self.pieceByteCountMax = LMDB.pageByteCount(in: raw) - LongValueMark.pageHeadByteCount - RecordSeal.byteCount
         self.tables = OpenTables(declared)
         do throws(StoreError) {
             try tables.open(in: raw, makingMissing: false)

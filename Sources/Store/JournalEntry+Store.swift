@@ -10,7 +10,7 @@ extension WriteBatch {
     var entry: [UInt8]? {
         guard hasEntry, let changes else { return nil }
         let entry = JournalEntry(
-            formatVersion: JournalEntry.newestFormat, schemaVersion: Schema.version,
+            formatVersion: JournalEntry.newestFormat, schemaVersion: Schema.recordVersion,
             changes: changes.map(JournalChange.init),
             topics: ownTopics.map { JournalTopic(kind: $0.kind, name: $0.name) })
         var buffer = ByteBuffer()
@@ -41,7 +41,7 @@ extension WriteTransaction {
         } catch {
             throw .journal(.damaged(position: position))
         }
-        let isKnown = entry.formatVersion <= JournalEntry.newestFormat && entry.schemaVersion <= Schema.version
+        let isKnown = entry.formatVersion <= JournalEntry.newestFormat && entry.schemaVersion <= Schema.recordVersion
         guard isKnown else { throw .journal(.newer(position: position)) }
         for change in entry.changes {
             guard let tableID = UInt8(exactly: change.tableID), reading.environment.tables[tableID] != nil else {

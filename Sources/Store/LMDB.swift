@@ -26,6 +26,14 @@ enum LMDB {
         return transaction
     }
 
+    /// The length of a page of an open environment's file.
+    static func pageByteCount(in environment: OpaquePointer) -> Int {
+        var status = MDB_stat()
+        // Fails only for want of arguments; then no value is long enough for pieces.
+        guard mdb_env_stat(environment, &status) == MDB_SUCCESS else { return Int(Int32.max) }
+        return Int(status.ms_psize)
+    }
+
     /// How many pages the tables take together.
     static func countPages(
         of tables: [MDB_dbi], in transaction: OpaquePointer

@@ -17,7 +17,7 @@ struct LostTables {
     /// The lost table that a row, found under a name that nobody declared, was written to.
     func table(of row: PageWalk.Row) -> String? {
         missing.first { lost in
-            RecordSeal.open(row.value, table: lost.id, key: row.key, authenticator: authenticator) != nil
+            RecordSeal.isGenuine(row.value, table: lost.id, key: row.key, authenticator: authenticator)
         }?.name
     }
 }

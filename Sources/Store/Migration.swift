@@ -55,6 +55,7 @@ extension Store {
                     try transaction.note(Schema.version, Migration.schemaKey)
                 }
             }
+            environment.storesPieces.store(true, ordering: .relaxed)
             try runMigrations()
         } catch .full {
             isUpgradePending.store(true, ordering: .relaxed)
@@ -91,7 +92,7 @@ extension ReadTransaction {
     /// Whether the store has rows and no version.
     func hasLostVersion() throws(StoreError) -> Bool {
         guard try version(Migration.schemaKey) == nil else { return false }
-        for table in environment.tables.declarations {
+        for table in environment.tables.declarations where environment.tables.isOpen(table.id) {
             if try !isEmpty(tableID: table.id) { return true }
         }
         return false

@@ -5,17 +5,24 @@ public import Messages
 /// A snapshot of the whole store: everything committed when the read began and, in a write, also the earlier changes.
 ///
 /// Exists only as an argument of `read` and `write` closures. Values are verified on every read; a value that fails
-/// throws `.corrupt`, never nil. Pointers handed to closures are into the map: valid during the closure only.
+/// throws `.corrupt`, never nil. Pointers handed to closures are into the map, or to a long value that was put together
+/// from its pieces: valid during the closure only.
 public struct ReadTransaction: ~Copyable {
     let raw: OpaquePointer
     // Unowned: the reader or the writer that made this transaction holds the environment for longer than the body.
     unowned(unsafe) let environment: Environment
+    // Unowned for the same reason.
+    unowned(unsafe) let longValues: LongValues
     /// In a write: how many closures hold pointers into pages that a change could move.
     private let borrowCount: UnsafeMutablePointer<Int>?
 
-    init(raw: OpaquePointer, environment: Environment, borrowCount: UnsafeMutablePointer<Int>? = nil) {
+    init(
+        raw: OpaquePointer, environment: Environment, longValues: LongValues,
+        borrowCount: UnsafeMutablePointer<Int>? = nil
+    ) {
         self.raw = raw
         self.environment = environment
+        self.longValues = longValues
         self.borrowCount = borrowCount
     }
 
@@ -25,6 +32,7 @@ public struct ReadTransaction: ~Copyable {
         _ table: Table<Key, Record>, _ key: Key
     ) throws(StoreError) -> Record? {
         guard let payload = try payload(table, key) else { return nil }
+        defer { endUse(of: payload) }
         return try record(table, payload)
     }
 
@@ -43,7 +51,9 @@ public struct ReadTransaction: ~Copyable {
     /// A copy of the bytes under `key`, or nil.
     @inlinable
     public func get<Key: StoreKey>(_ table: Table<Key, [UInt8]>, _ key: Key) throws(StoreError) -> [UInt8]? {
-        try payload(table, key).map { [UInt8]($0) }
+        guard let payload = try payload(table, key) else { return nil }
+        defer { endUse(of: payload) }
+        return [UInt8](payload)
     }
 
     /// Calls `body` with the record's bytes in the map. If there is no record, returns nil without a call.
@@ -53,11 +63,14 @@ public struct ReadTransaction: ~Copyable {
     ) throws -> Result? {
         guard let payload = try payload(table, key) else { return nil }
         beginBorrow()
-        defer { endBorrow() }
+        defer {
+            endBorrow()
+            endUse(of: payload)
+        }
         return try body(payload)
     }
 
-    /// The record's bytes in the map, not copied: for answers that send them on unchanged.
+    /// The record's bytes in the map, not copied unless the value is long: for answers that send them on unchanged.
     ///
     /// Valid until this transaction ends, in a write until the next change; prefer `withValue`, which cannot be
     /// misused.
@@ -70,7 +83,9 @@ public struct ReadTransaction: ~Copyable {
 
     @inlinable
     public func exists<Key: StoreKey, Record>(_ table: Table<Key, Record>, _ key: Key) throws(StoreError) -> Bool {
-        try payload(table, key) != nil
+        guard let payload = try payload(table, key) else { return false }
+        endUse(of: payload)
+        return true
     }
 
     /// The number of all records of the table; O(1).
@@ -106,8 +121,15 @@ public struct ReadTransaction: ~Copyable {
         let payload = Unmanaged.passUnretained(environment)._withUnsafeGuaranteedRef {
             $0.payload(in: stored, table: tableID, key: key)
         }
-        guard let payload else { throw environment.tables.corrupt(tableID) }
-        return payload
+        if let payload { return payload }
+        return try longValue(stored, tableID: tableID, key: key)
+    }
+
+    /// Frees a long value that was put together for its reader. Does nothing to a value in the map.
+    @usableFromInline
+    @inline(__always)
+    func endUse(of payload: UnsafeRawBufferPointer) {
+        if !longValues.isEmpty { longValues.remove(payload) }
     }
 
     @usableFromInline

@@ -143,7 +143,7 @@ extension ReadTransaction {
             var entry = try cursor.first(of: prefix, .first)
             while let (key, value) = entry, keys.count < limit, key.starts(with: prefix) {
                 keys.append([UInt8](key))
-                if (try? verified(value, tableID: tableID, key: key)) == nil { areDamaged = true }
+                if !isWhole(value, tableID: tableID, key: key) { areDamaged = true }
                 entry = try cursor.move(MDB_NEXT)
             }
             return (keys, areDamaged)
@@ -161,8 +161,7 @@ extension ReadTransaction {
         var areDamaged = false
         var entry = try cursor.move(MDB_FIRST)
         while let (bytes, value) = entry {
-            let isWhole = (try? verified(value, tableID: table.id, key: bytes)) != nil
-            if isWhole, let key = Key(stored: bytes) {
+            if isWhole(value, tableID: table.id, key: bytes), let key = Key(stored: bytes) {
                 guard try body(key) else { break }
             } else {
                 areDamaged = true
@@ -182,6 +181,12 @@ extension ReadTransaction {
         return try cursor.move(MDB_FIRST) == nil
     }
 
+    private func isWhole(_ value: MDB_val, tableID: UInt8, key: UnsafeRawBufferPointer) -> Bool {
+        guard let payload = try? verified(value, tableID: tableID, key: key) else { return false }
+        endUse(of: payload)
+        return true
+    }
+
     @usableFromInline
     func scan(
         tableID: UInt8, prefix: UnsafeRawBufferPointer, from start: ScanStart, reversed: Bool, limit: Int,
@@ -194,7 +199,10 @@ extension ReadTransaction {
         var remaining = limit
         while let (key, value) = entry, remaining > 0, key.starts(with: prefix) {
             let payload = try verified(value, tableID: tableID, key: key)
-            guard try body(key, payload) else { return }
+            // If the body throws, the transaction's end frees a long value.
+            let isWanted = try body(key, payload)
+            endUse(of: payload)
+            guard isWanted else { return }
             remaining -= 1
             entry = try cursor.move(reversed ? MDB_PREV : MDB_NEXT)
         }

@@ -9,7 +9,12 @@ public enum Schema {
     ///   mails whose links are not filled in yet.
     /// - 3: Servers of version 2 would report a log of events that begins at a checkpoint as broken.
     /// - 4: Servers of version 3 would neither count users nor keep the order in which they were created.
-    public static let version: UInt32 = 4
+    /// - 5: Servers of version 4 would take a long value, which lies in pieces, for a damaged one.
+    public static let version: UInt32 = 5
+
+    /// The version of the records in a journal's entry: the last `version` that changed records or keys. A node that
+    /// knows it can apply the entry, however its own file keeps the records.
+    static let recordVersion: UInt32 = 4
 
     /// The store's own tables are below, the domain's from here on.
     public static let firstDomainTableID: UInt8 = 16
@@ -37,6 +42,9 @@ public enum Schema {
         id: 5, name: "event_checkpoints", owner: .keyPrefix,
         purge: .otherwise("they stay, so that nobody can pass other events for the tenant's"))
 
-    /// Not a table: the MACs in the file `witness` are made as if it were one.
+    /// 16 bytes named after a row ‖ index (4 bytes) → a piece of the row's value (`LongValueMark`).
+    static let pieces = Table<[UInt8], [UInt8]>(id: 6, name: "pieces", owner: .nobody, purge: .noTenant)
+
+    /// Not a table, as `LongValueMark.tableID` (7): the MACs in the file `witness` are made as if it were one.
     static let witnessID: UInt8 = 54
 }

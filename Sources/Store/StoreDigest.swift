@@ -3,7 +3,7 @@ import Crypto
 
 /// A digest of each table at one moment: stores with the same rows have the same digests.
 ///
-/// The rows that each store has for itself alone (`meta`) are left out.
+/// The rows that each store has for itself alone (`meta`, `pieces`) are left out.
 public struct StoreDigest: Sendable {
     public struct Table: Sendable, Equatable {
         public let name: Text
@@ -23,7 +23,8 @@ extension Store {
     public func digest(while isWanted: () -> Bool = { true }) throws -> StoreDigest {
         try read { transaction in
             var digests: [StoreDigest.Table] = []
-            for table in environment.tables.declarations where table.id != Schema.meta.id {
+            let own = [Schema.meta.id, Schema.pieces.id]
+            for table in environment.tables.declarations where !own.contains(table.id) {
                 digests.append(try transaction.digest(of: table, while: isWanted))
             }
             digests.sort { $0.name.description < $1.name.description }

@@ -20,6 +20,7 @@ public final class StoreReader: @unchecked Sendable {
     let environment: Environment
     private let state = Atomic<UInt8>(State.idle)
     private let owner = Atomic<UInt>(0)
+    private let longValues = LongValues()
     // Proof: `state` keeps other threads away, and LMDB does not know this object.
     @exclusivity(unchecked) private var raw: OpaquePointer?
     /// How many calls of `beginSharing` wait for their `endSharing`.
@@ -36,7 +37,7 @@ public final class StoreReader: @unchecked Sendable {
         let isNested = try begin()
         defer { if !isNested, sharingDepth == 0 { end() } }
         guard let raw else { preconditionFailure("a read has no transaction") }
-        return try body(ReadTransaction(raw: raw, environment: environment))
+        return try body(ReadTransaction(raw: raw, environment: environment, longValues: longValues))
     }
 
     /// Lets all reads until `endSharing` see one snapshot, which the first of them begins. So many short reads begin
@@ -90,6 +91,7 @@ public final class StoreReader: @unchecked Sendable {
     }
 
     private func end() {
+        longValues.removeAll()
         mdb_txn_reset(raw)
         owner.store(0, ordering: .relaxed)
         state.store(State.idle, ordering: .releasing)

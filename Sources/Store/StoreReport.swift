@@ -55,6 +55,7 @@ public struct StoreReport: Sendable {
                 if !isBackup { try Self.compareWitness(transaction, &findings) }
                 try Self.followEvents(transaction, &findings)
                 try Self.addUp(transaction, &findings)
+                try Self.joinPieces(transaction, &findings)
                 try records(transaction, &findings)
             }
         } catch {
@@ -100,8 +101,8 @@ extension StoreReport {
                 continue
             }
             walk.walk(table) { row in
-                let payload = RecordSeal.open(row.value, table: id, key: row.key, authenticator: authenticator)
-                if payload == nil { walk.findings.add("\(table.name): record without its MAC", at: "page \(row.page)") }
+                let isGenuine = RecordSeal.isGenuine(row.value, table: id, key: row.key, authenticator: authenticator)
+                if !isGenuine { walk.findings.add("\(table.name): record without its MAC", at: "page \(row.page)") }
             }
             lines.append("\(table.name): \(table.rowCount) rows")
         }
@@ -170,6 +171,19 @@ extension StoreReport {
             }
             start = .behind(TenantPrefix(first.tenant))
         }
+    }
+
+    /// Reads the long values, and finds pieces that belong to none.
+    private static func joinPieces(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {
+        var known = 0
+        for table in transaction.environment.tables.declarations where table.id != Schema.pieces.id {
+            var damaged = 0
+            known += try transaction.countPieces(of: table.id) { damaged += 1 }
+            if damaged > 0 { findings.add("\(table.name): long values that are not whole", at: "\(damaged) rows") }
+        }
+        let isMissing = !transaction.environment.tables.isOpen(Schema.pieces.id)
+        let stored = try isMissing ? 0 : transaction.count(Schema.pieces)
+        if stored > known { findings.add("pieces: pieces of no value", at: "\(stored - known) rows") }
     }
 
     private static func addUp(_ transaction: borrowing ReadTransaction, _ findings: inout Findings) throws {

@@ -70,6 +70,9 @@ extension ReadTransaction {
         var bytesRead = 0
         var lastRead: [UInt8] = []
         var goesOn = false
+        // Items are handed out as they lie in rows, long values too.
+        longValues.beginKeeping()
+        defer { longValues.endKeeping() }
         try scan(table, prefix: prefix, from: start, reversed: reversed) { row in
             goesOn = true
             guard page.rowReadCount < bounds.rowsReadMax, bytesRead < bounds.bytesReadMax else { return false }

@@ -45,7 +45,7 @@ extension Table {
 extension Schema {
     static let own = [
         meta.declaration, expiry.declaration, events.declaration, eventHeads.declaration, tenantUsage.declaration,
-        eventCheckpoints.declaration,
+        eventCheckpoints.declaration, pieces.declaration,
     ]
 
     /// The store's own tables and the domain's. An id or a name that two tables have is our own mistake.

@@ -44,11 +44,9 @@ extension ReadTransaction {
             let cursor = try Cursor(self, tableID: table.id)
             var entry = try cursor.first(of: prefix, .first)
             while let (key, value) = entry, key.starts(with: prefix) {
-                let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
-                let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
-                if let tenant = table.owner.tenant(key: key, payload: payload) {
+                withCounted(value, of: table.owner, tableID: table.id, key: key) { tenant, byteCount in
                     changes.put(
-                        tenant: tenant, owner: table.owner, key: key, byteCount: stored.count, replacing: nil)
+                        tenant: tenant, owner: table.owner, key: key, byteCount: byteCount, replacing: nil)
                 }
                 entry = try cursor.move(MDB_NEXT)
             }

@@ -27,6 +27,8 @@ final class WriteBatch {
     var isGrowth = false
     /// The bytes that the writes have added to tenants' rows so far.
     var usage = UsageChanges()
+    /// The long values that the writes borrowed.
+    let longValues = LongValues()
     private var scratch = ByteBuffer()
     private static let scratchByteCountKept = 64 * 1024
 
@@ -52,6 +54,7 @@ final class WriteBatch {
         topics.removeAll(keepingCapacity: true)
         rows.removeAll(keepingCapacity: true)
         usage.removeAll()
+        longValues.removeAll()
     }
 
     /// The bytes that the writes so far add to tenants' rows.
@@ -101,10 +104,13 @@ final class WriteBatch {
     }
 
     func checkChange(_ code: Int32, _ operation: StaticString) throws(StoreError) {
-        if code == MDB_SUCCESS {
-            changeCount += 1
-            return
-        }
+        try check(code, operation)
+        changeCount += 1
+    }
+
+    /// The same for a part of a change, such as a piece of a long value.
+    func check(_ code: Int32, _ operation: StaticString) throws(StoreError) {
+        if code == MDB_SUCCESS { return }
         let error = StoreError(code: code, operation: operation)
         if error != .keySize { failure = error }
         throw error

@@ -13,7 +13,9 @@ public struct WriteTransaction: ~Copyable {
     unowned(unsafe) let batch: WriteBatch
 
     init(raw: OpaquePointer, environment: Environment, batch: WriteBatch) {
-        self.reading = ReadTransaction(raw: raw, environment: environment, borrowCount: batch.borrowCount)
+        self.reading = ReadTransaction(
+            raw: raw, environment: environment, longValues: batch.longValues,
+            borrowCount: batch.borrowCount)
         self.batch = batch
     }
 
@@ -223,30 +225,40 @@ extension WriteTransaction {
     ) throws(StoreError) -> Bool {
         guard !key.isEmpty else { throw .keySize }
         batch.assertChangeable()
-        let tag = reading.environment.authenticator.tag(table: tableID, key: key, value: payload)
-        let handle = reading.environment.tables.handle(of: tableID)
-        let owner = reading.environment.tables.owner(of: tableID)
+        let environment = reading.environment
+        let tag = environment.authenticator.tag(table: tableID, key: key, value: payload)
+        let handle = environment.tables.handle(of: tableID)
+        let owner = environment.tables.owner(of: tableID)
         let byteCount = RecordSeal.byteCount + payload.count
+        let isLong = environment.isLong(payload)
+        let storedByteCount = isLong ? LongValueMark.byteCount : byteCount
         var keyValue = MDB_val(borrowing: key)
-        var value = MDB_val(mv_size: byteCount, mv_data: nil)
-        // A put that must not replace tells for free whether the row is new and, if not, how long the present row is.
-        let isCareful = ifAbsent || owner != .nobody
-        let flags = UInt32(MDB_RESERVE) | (isCareful ? UInt32(MDB_NOOVERWRITE) : 0)
-        var code = mdb_put(reading.raw, handle, &keyValue, &value, flags)
-        var replacedByteCount: Int?
-        if isCareful, code == MDB_KEYEXIST {
+        var value = MDB_val(mv_size: storedByteCount, mv_data: nil)
+        // A put that must not replace tells for free whether the row is new and, if not, how long the present row is
+        // and whether it has pieces.
+        var code = mdb_put(reading.raw, handle, &keyValue, &value, UInt32(MDB_RESERVE) | UInt32(MDB_NOOVERWRITE))
+        var replaced: StoredLength?
+        if code == MDB_KEYEXIST {
             if ifAbsent { return false }
-            replacedByteCount = value.mv_size
-            value = MDB_val(mv_size: byteCount, mv_data: nil)
+            replaced = StoredLength(value)
+            value = MDB_val(mv_size: storedByteCount, mv_data: nil)
             code = mdb_put(reading.raw, handle, &keyValue, &value, UInt32(MDB_RESERVE))
         }
         try batch.checkChange(code, "mdb_put")
-        RecordSeal.seal(payload, into: value.mv_data, tag: tag)
+        if isLong {
+            let mark = LongValueMark(tag: tag, valueByteCount: payload.count)
+            mark.seal(into: value.mv_data, table: tableID, key: key, authenticator: environment.authenticator)
+        } else {
+            RecordSeal.seal(payload, into: value.mv_data, tag: tag)
+        }
+        if isLong || replaced?.isInPieces == true {
+            try replacePieces(ofRow: key, in: tableID, with: isLong ? payload : .init(start: nil, count: 0))
+        }
         batch.note(tableID, key, payload)
         announce(tableID, key)
         if let tenant = owner.tenant(key: key, payload: payload) {
             batch.usage.put(
-                tenant: tenant, owner: owner, key: key, byteCount: byteCount, replacing: replacedByteCount)
+                tenant: tenant, owner: owner, key: key, byteCount: byteCount, replacing: replaced?.byteCount)
         }
         return true
     }
@@ -265,22 +277,18 @@ extension WriteTransaction {
         let handle = reading.environment.tables.handle(of: tableID)
         let owner = reading.environment.tables.owner(of: tableID)
         var keyValue = MDB_val(borrowing: key)
+        var value = MDB_val()
+        let found = mdb_get(reading.raw, handle, &keyValue, &value)
+        if found == MDB_NOTFOUND { return false }
+        try StoreError.check(found, "mdb_get")
+        // Before the delete, which moves what the pointers point to. A deleted record does not have to be genuine.
+        let isInPieces = StoredLength(value).isInPieces
         var deleted: TenantUsage?
-        if owner != .nobody {
-            var value = MDB_val()
-            let code = mdb_get(reading.raw, handle, &keyValue, &value)
-            if code == MDB_NOTFOUND { return false }
-            try StoreError.check(code, "mdb_get")
-            // Before the delete, which moves what the pointers point to. A deleted record does not have to be genuine.
-            let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
-            let payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
-            if let tenant = owner.tenant(key: key, payload: payload) {
-                deleted = batch.usage.use(of: tenant, owner: owner, key: key, byteCount: value.mv_size)
-            }
+        reading.withCounted(value, of: owner, tableID: tableID, key: key) { tenant, byteCount in
+            deleted = batch.usage.use(of: tenant, owner: owner, key: key, byteCount: byteCount)
         }
-        let code = mdb_del(reading.raw, handle, &keyValue, nil)
-        if code == MDB_NOTFOUND { return false }
-        try batch.checkChange(code, "mdb_del")
+        try batch.checkChange(mdb_del(reading.raw, handle, &keyValue, nil), "mdb_del")
+        if isInPieces { try deletePieces(ofRow: key, in: tableID) }
         batch.note(tableID, key, nil)
         announce(tableID, key)
         if let deleted { batch.usage.subtract(deleted) }

@@ -206,6 +206,8 @@ extension Writer {
         let addedBefore = batch.addedByteCount
         batch.isGrowth = false
         request.error = nil
+        // What the body before borrowed.
+        batch.longValues.removeAll()
         do {
             try request.run(in: transaction)
         } catch {

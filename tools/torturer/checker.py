@@ -33,16 +33,23 @@ class Store:
             return
         for fault in self.file.faults:
             self.find("pages", fault)
-        for name, rows in tables.items():
+        self.pieces_used = set()
+        # The pieces of long values come first, because rows of other tables are made of them.
+        for name, rows in sorted(tables.items(), key=lambda table: table[0] != "pieces"):
             if name not in self.declared:
                 self.find("tables", f"{name} is declared nowhere")
                 continue
             for row in rows:
                 self._open(self.declared[name], row)
+        if left := self.payloads["pieces"].keys() - self.pieces_used:
+            self.find("pieces", f"{len(left)} pieces of no value")
 
     def _open(self, table, row):
         self.record_count += 1
         payload = self.seals.open(table.id, row.key, row.value)
+        if payload is None and (long := self.seals.join(table.id, row.key, row.value, self.payloads["pieces"])):
+            payload, keys = long
+            self.pieces_used.update(keys)
         if payload is None:
             self.find("MACs", f"{table.name}: the record of {row.key!r} is not what was put there")
             return

@@ -4,6 +4,7 @@ import ctypes.util
 import hashlib
 import hmac
 import re
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ DECLARED_IN = ("Store/Schema.swift", "Signing/SigningTables.swift", "Identity/Ta
 TABLE = re.compile(
     r'= Table<\s*([\w\[\]]+),\s*([\w\[\]]+)>\(\s*id: (\d+), name: "(\w+)",\s*owner: \.(\w+)(?:\(\w+\.FieldNumber\.(\w+)\))?')
 SEAL_BYTES, SEAL_VERSION, ROW_OVERHEAD = 17, 1, 16
+MARK_BYTES, MARK_VERSION, MARK_TABLE = 37, 2, 7
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,22 @@ class Seals:
             return None
         payload = stored[SEAL_BYTES:]
         return payload if self.tag(table, key, payload) == stored[1:SEAL_BYTES] else None
+
+    def join(self, table, key, stored, pieces):
+        """The value in whose place the mark `stored` is, and the keys of its pieces (docs/decisions/0155). None when
+        the mark or the pieces are not what was put there under this key."""
+        if len(stored) != MARK_BYTES or stored[0] != MARK_VERSION:
+            return None
+        row, body = bytes([table]) + key, stored[SEAL_BYTES:]
+        if self.tag(MARK_TABLE, row, body) != stored[1:SEAL_BYTES]:
+            return None
+        name, count, value, keys = self.tag(MARK_TABLE, row, b""), struct.unpack("<I", body[16:])[0], b"", []
+        while len(value) < count:
+            keys.append(name + struct.pack(">I", len(keys)))
+            if not (piece := pieces.get(keys[-1])):
+                return None
+            value += piece
+        return (value, keys) if len(value) == count and self.tag(table, key, value) == body[:16] else None
 
 
 def derive(key, label, count):

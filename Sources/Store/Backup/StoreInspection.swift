@@ -26,7 +26,9 @@ extension Environment {
         configuration.isReadOnly = true
         configuration.createsIfMissing = false
         let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
-        guard Schema.tables(with: configuration.tables).allSatisfy({ environment.tables.isOpen($0.id) }) else {
+        // Without long values, the table of their pieces is missed by nobody.
+        let needed = Schema.tables(with: configuration.tables).filter { $0.id != Schema.pieces.id }
+        guard needed.allSatisfy({ environment.tables.isOpen($0.id) }) else {
             environment.close()
             return nil
         }

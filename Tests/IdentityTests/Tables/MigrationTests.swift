@@ -61,6 +61,35 @@ import Testing
         }
     }
 
+    private static func report(_ directory: String, _ key: MasterKey) throws -> StoreReport {
+        try StoreReport(
+            StoreConfiguration(directory: directory, tables: Tables.all),
+            authenticator: RecordMACs(masterKey: key), eventHash: RecordMACs.eventHash, records: RecordAudit.run)
+    }
+
+    /// Version 4: the settings of acme, an event and a kept answer have about 8,300 bytes, which are not in pieces.
+    @Test func `The long values of a store of version 4 stay, and lie in pieces when they are put again`() async throws
+    {
+        try await withTemporaryDirectory { directory in
+            let key = try Self.unpack("store-of-version-4", to: directory)
+            // Also before the upgrade, everything is compared.
+            let before = try Self.report(directory, key)
+            #expect(before.isSound && before.lines.contains { $0.contains("sums and indexes") }, "\(before.lines)")
+            try await withFixture(at: directory, open: { try Self.open($0, key) }) { fixture in
+                let store = fixture.store
+                #expect(try store.read { try $0.verifyEvents(tenant: "acme") } == .intact(count: 4))
+                let found = try store.read { try $0.get(Tables.tenants, TenantPrefix("acme")) }
+                let tenant = try #require(found)
+                #expect(tenant.encodedByteCount > 8_000)
+                try await store.write { try $0.put(Tables.tenants, TenantPrefix("acme"), tenant) }
+                let again = try store.read { try $0.get(Tables.tenants, TenantPrefix("acme")) }
+                #expect(again?.encodedByteCount == tenant.encodedByteCount)
+            }
+            let report = try Self.report(directory, key)
+            #expect(report.isSound && report.lines.contains("pieces: 3 rows"), "\(report.lines)")
+        }
+    }
+
     /// Version 2: the tenant acme with ann and bob; the tenant gone, with carl, was deleted and has left its events.
     @Test func aStoreOfVersion2IsUpgraded() async throws {
         try await withTemporaryDirectory { directory in
