@@ -67,8 +67,9 @@ struct HTTP2Callbacks: @unchecked Sendable {
             received(frame, events)
             return 0
         }
-        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, _, user in
-            hooks(user)?.events?.violated()
+        nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, _, code, user in
+            guard let events = hooks(user)?.events else { return 0 }
+            if code == NGHTTP2_ERR_REFUSED_STREAM.rawValue { events.refused() } else { events.violated() }
             return 0
         }
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, _, user in

@@ -23,6 +23,8 @@ public protocol HTTP2Events: AnyObject {
     func peerLeft()
     /// The peer sent a frame that breaks a rule of RFC 9113; the answer to it is in the output.
     func violated()
+    /// The peer began a stream above the announced maximum. nghttp2 refuses it; the events of its headers do not come.
+    func refused()
 
     /// Writes the next bytes of a stream's body into `buffer`, as many as there are.
     func nextBytes(stream: UInt32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2Body

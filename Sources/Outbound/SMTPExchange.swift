@@ -194,6 +194,12 @@ final class SMTPExchange {
             || Instant.now >= wholeAt.advanced(by: Self.unansweredAfter)
     }
 
+    /// Whether the last answer refuses this mail, and not the session: a server that is being repaired, blocks this
+    /// machine for a while or wants a login (530, RFC 4954 §6) takes the mail later.
+    private func refusesMail(_ code: Int) -> Bool {
+        capabilities.isKnown && isLoggedIn && code != 530 && (500...599).contains(code)
+    }
+
     private func finish(_ result: CURLcode, _ handle: CurlHandle) throws(SMTPError) {
         // What is ended after this answer is only the goodbye.
         guard result != CURLE_OK, !isTaken else { return }
@@ -212,7 +218,7 @@ final class SMTPExchange {
             throw .transient(code: code, .untrusted)
         default:
             if lacksUTF8 { throw .noInternationalMail }
-            if (500...599).contains(code) { throw .permanent(code: code) }
+            if refusesMail(code) { throw .permanent(code: code) }
             throw .transient(code: code, .broken)
         }
     }

@@ -18,9 +18,10 @@ public struct AuthConfiguration: Sendable {
         func isSame(as other: Server) -> Bool {
             switch (self, other) {
             case (.channel(let channel), .channel(let otherChannel)): channel === otherChannel
-            case (.address(let address, .none), .address(let otherAddress, .none)): address == otherAddress
+            case (.address(let address, .none), .address(let otherAddress, .none)):
+                ServerAddress.isSame(address, otherAddress)
             case (.address(let address, .apiKey(let key)), .address(let otherAddress, .apiKey(let otherKey))):
-                address == otherAddress && key == otherKey
+                ServerAddress.isSame(address, otherAddress) && key == otherKey
             default: false
             }
         }

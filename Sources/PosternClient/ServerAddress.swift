@@ -2,7 +2,7 @@ import Base
 import Glibc
 
 /// Where a server listens: `host:port` with a name, an IPv4 address or a bracketed IPv6 address, or `unix:/path`.
-struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
+package struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     let host: String
     let port: String
     /// The address, if the host is a numeric one, or for a Unix domain socket. Nil: the host is a name, which has to be
@@ -11,7 +11,7 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
     /// The path of a Unix domain socket, whose host is this machine.
     let path: String?
 
-    var description: String {
+    package var description: String {
         if let path { return Self.unixPrefix + path }
         return port.isEmpty ? host : "\(host):\(port)"
     }
@@ -27,7 +27,7 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         var list: [ServerAddress] = []
         for part in text.utf8.split(separator: 0x2C, omittingEmptySubsequences: false) {
             let address = try ServerAddress(parsing: String(Substring(part.drop { $0 == 0x20 })))
-            if !list.contains(address) { list.append(address) }
+            if !list.contains(where: { $0.place == address.place }) { list.append(address) }
             guard list.count <= countMax else {
                 throw .invalid(.invalidAddress, field: "address", "names more than \(countMax) servers")
             }
@@ -57,7 +57,23 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
         self.host = host
         self.port = String(port)
         self.path = nil
-        self.numeric = try? Self.addresses(of: host, String(port), flags: AI_NUMERICHOST | AI_NUMERICSERV).first
+        self.numeric = Self.numeric(host, String(port))
+    }
+
+    /// The address in the one form in which addresses are compared: names in lower case, and numeric addresses by their
+    /// bytes. Names are not resolved.
+    private var place: String {
+        if path != nil { return description }
+        guard let numeric else { return "\(host.lowercased()) \(port)" }
+        return "\(numeric.family) \(numeric.bytes)"
+    }
+
+    /// Whether two lists of addresses name the same servers, in whatever order and notation. A list that cannot be read
+    /// equals no other.
+    package static func isSame(_ left: String, _ right: String) -> Bool {
+        guard let those = try? list(parsing: left, countMax: .max) else { return false }
+        guard let others = try? list(parsing: right, countMax: .max) else { return false }
+        return Set(those.map(\.place)) == Set(others.map(\.place))
     }
 
     private static let unixPrefix = "unix:"
@@ -72,7 +88,24 @@ struct ServerAddress: Sendable, Equatable, CustomStringConvertible {
 
     /// All addresses of the host, in the resolver's order (RFC 6724). Blocks while it asks a name server.
     @available(*, noasync, message: "blocks the thread")
-    func resolve() throws(Failure) -> [ResolvedAddress] { try Self.addresses(of: host, port, flags: AI_NUMERICSERV) }
+    func resolve() throws(Failure) -> [ResolvedAddress] {
+        let addresses = try Self.addresses(of: host, port, flags: AI_NUMERICSERV)
+        // The server may listen on ::1 only, and many resolvers know localhost as 127.0.0.1 only.
+        guard isLocalhost, let six = Self.numeric("::1", port), six.hasRoute, !addresses.contains(six) else {
+            return addresses
+        }
+        return addresses + [six]
+    }
+
+    /// Whether the name is one that stands for this machine (RFC 6761 §6.3).
+    private var isLocalhost: Bool {
+        let name = host.lowercased()
+        return name == "localhost" || name.hasSuffix(".localhost")
+    }
+
+    private static func numeric(_ host: String, _ port: String) -> ResolvedAddress? {
+        try? addresses(of: host, port, flags: AI_NUMERICHOST | AI_NUMERICSERV).first
+    }
 
     private static func addresses(of host: String, _ port: String, flags: Int32) throws(Failure) -> [ResolvedAddress] {
         var hints = addrinfo()
@@ -103,6 +136,18 @@ struct ResolvedAddress: Sendable, Equatable {
     init(family: Int32, bytes: [UInt8]) {
         self.family = family
         self.bytes = bytes
+    }
+
+    /// Whether this machine has a route to the address. Nothing is sent: connecting a UDP socket only looks it up.
+    var hasRoute: Bool {
+        let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue), 0)
+        guard descriptor >= 0 else { return false }
+        makeNonBlocking(descriptor)
+        let code = bytes.withUnsafeBytes { raw in
+            connect(descriptor, raw.baseAddress?.assumingMemoryBound(to: sockaddr.self), socklen_t(raw.count))
+        }
+        _ = Glibc.close(descriptor)
+        return code == 0
     }
 
     /// The address of a Unix domain socket. The path is short enough for a `sockaddr_un`.

@@ -78,17 +78,22 @@ extension WriteTransaction {
     }
 
     /// Puts the first due record off by a day, because it cannot be dealt with now. If the expiry row itself is
-    /// damaged, the row is dropped and the record stays: a damaged row may name a record whose time has not come. A
-    /// node of a cluster drops no row, because the row may be whole on the other nodes.
+    /// damaged, the row is dropped and the record stays: a damaged row may name a record whose time has not come. Not
+    /// on a node of a cluster, because row and record may be whole on the other nodes (`DamagedExpiries`).
     fileprivate func putOffFirstExpiry(now: Timestamp) throws -> WriteSlice {
         let one = WriteSlice(count: 1, isMore: true)
-        if !reading.environment.isInCluster, try dropFirstExpiryIfDamaged() { return one }
+        if try dropFirstExpiryIfDamaged() { return one }
         guard let row = try reading.dueExpiries(now: now, limit: 1).due.first else {
             return WriteSlice(count: 0, isMore: false)
         }
         try delete(Schema.expiry, row)
         try put(Schema.expiry, ExpiryKey(time: now + .days(1), tableID: row.tableID, key: row.key), [])
         return one
+    }
+
+    /// The first due row of the schedule that is not passed over. For a node of a cluster.
+    fileprivate func firstDueExpiry(now: Timestamp) throws -> ExpiryKey? {
+        try reading.dueExpiries(now: now, limit: 1).due.first
     }
 
     private func dropFirstExpiryIfDamaged() throws -> Bool {
@@ -101,14 +106,16 @@ extension WriteTransaction {
 }
 
 extension ReadTransaction {
-    /// The rows that are due at `now`, the oldest first. A damaged row throws, but a node of a cluster passes it over.
+    /// The rows that are due at `now`, the oldest first. A damaged row throws. A node of a cluster passes over damaged
+    /// rows, and the rows of records that are damaged here.
     fileprivate func dueExpiries(now: Timestamp, limit: Int) throws -> (due: [ExpiryKey], passedOver: Bool) {
         let end = UInt64(max(0, now.microseconds))
         var due: [ExpiryKey] = []
         if environment.isInCluster {
+            let damaged = environment.damagedExpiries.rows(now: now)
             let passedOver = try scanSoundKeys(of: Schema.expiry) { key in
                 guard due.count < limit, key.time <= end else { return false }
-                due.append(key)
+                if !damaged.contains(key) { due.append(key) }
                 return true
             }
             return (due, passedOver)
@@ -130,7 +137,8 @@ extension Store {
     ///
     /// A damaged record stays, and is told to `onDamage` once a day. A damaged row that says when a record expires is
     /// dropped, and told once. Neither keeps the others. A node of a cluster leaves such a row, because it may be whole
-    /// on the other nodes, and tells `onPassedRow` with each slice. The record goes when another node sweeps.
+    /// on the other nodes, and tells `onPassedRow` with each slice. It also leaves the row of a damaged record. The
+    /// record goes when another node sweeps.
     public func sweep(
         now: Timestamp, limit: Int, onDamage: @Sendable (StoreError) -> Void = { _ in },
         onPassedRow: @Sendable (_ table: String) -> Void = { _ in }
@@ -151,6 +159,13 @@ extension Store {
             return WriteSlice(count: count, isMore: isMore)
         } catch StoreError.corrupt(let table) {
             onDamage(.corrupt(table: table))
+            if isInCluster {
+                guard let row = try await write(for: .removal, { try $0.firstDueExpiry(now: now) }) else {
+                    return WriteSlice(count: 0, isMore: false)
+                }
+                environment.damagedExpiries.passOver(row, until: now + .days(1))
+                return WriteSlice(count: 1, isMore: true)
+            }
             return try await write(for: .removal) { try $0.putOffFirstExpiry(now: now) }
         }
     }

@@ -1,7 +1,7 @@
 import Base
 
 /// time (µs since 1970, 8 bytes big-endian) ‖ table id ‖ the record's key: rows lie in the order they fall due.
-struct ExpiryKey: StoreKey {
+struct ExpiryKey: StoreKey, Hashable {
     var time: UInt64
     var tableID: UInt8
     var key: [UInt8]

@@ -24,6 +24,12 @@ extension GRPCSession {
         noteCancel()
     }
 
+    /// nghttp2 refused a request. It does so as long as the client has not acknowledged the maximum of streams.
+    func refused() {
+        metrics.framesRefused.add()
+        noteCancel()
+    }
+
     /// Counts a request that the client cancelled, or that was refused.
     private func noteCancel() {
         if !cancelRate.note(at: now) { violation = .tooManyCancels }

@@ -267,7 +267,7 @@ final class GRPCSession: ProtocolSession, HTTP2Events {
 
     func finishDrain(output: inout OutputQueue) -> SessionEvent {
         guard !isClosed, !isRefusing else { return .none }
-        isRefusing = true
+        (isRefusing, flood.ignoresRequests) = (true, true)
         engine.goAway(.noError, CloseReason.shutdown.text)
         pump(&output)
         return closeIfDone()

@@ -36,6 +36,8 @@ struct HTTP2FloodGuard: Sendable {
     private var unendedRequests = 0
     /// The stream of the newest request. Headers on it, or on an older one, are trailers, or come after its end.
     private var newestStream: UInt32 = 0
+    /// The server has sent the GOAWAY after which nghttp2 ignores new requests. They count as frames of no use.
+    var ignoresRequests = false
     private var blockFrames = 0
     /// The bytes of the frames of the block of headers that came last, as far as these frames have begun; 0 after a
     /// frame of another kind.
@@ -109,7 +111,7 @@ struct HTTP2FloodGuard: Sendable {
 
     /// Whether the headers begin a request: a client numbers its streams upwards (RFC 9113 §5.1.1).
     private mutating func beginsRequest(_ headers: HTTP2FrameHeader) -> Bool {
-        guard headers.stream > newestStream else { return false }
+        guard headers.stream > newestStream, !ignoresRequests else { return false }
         newestStream = headers.stream
         windowUpdatesLeft += Self.windowUpdatesPerRequest
         if headers.flags & Self.endStream == 0 { unendedRequests += 1 }

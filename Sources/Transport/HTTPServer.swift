@@ -26,8 +26,6 @@ public final class HTTPServer: SocketEvents {
 
     public static let headByteCountMax = HTTPRequestHead.byteCountMax
     public static let bodyByteCountMax = 1024
-    /// After accept(2) failed (EMFILE) no connection is taken for this long: it would fail again every turn.
-    private static let acceptPause = Duration.seconds(1)
 
     public let loop: EventLoop
     /// The address with the port that was bound: the system's choice when 0 was asked for.
@@ -37,18 +35,20 @@ public final class HTTPServer: SocketEvents {
     private let routes: Routes
     private let limits: Limits
     private let metrics: HTTPServerMetrics
-    private let socket: ListeningSocket
+    /// Not private: the tests break it, so that accept(2) fails.
+    let socket: ListeningSocket
     private let tls: ServerTLS?
     private var watch: FileWatch?
     private var resumeTimer: Timer?
+    private var warnings: AcceptWarnings
     /// The open connections, the oldest first.
     private var connections: [HTTPConnection] = []
 
     /// Binds and listens at once. `routes` are keyed by the exact path. With `tls`, the port speaks TLS, and plain text
-    /// with peers for which `ServerTLS` allows it.
+    /// with peers for which `ServerTLS` allows it. `log` gets a line when connections cannot be accepted.
     public init(
         on loop: EventLoop, at wanted: SocketAddress, routes: Routes, limits: Limits = Limits(),
-        metrics: HTTPServerMetrics = HTTPServerMetrics(), tls: ServerTLS? = nil
+        metrics: HTTPServerMetrics = HTTPServerMetrics(), tls: ServerTLS? = nil, log: Log = .silent
     ) throws(ListenError) {
         loop.checkOwner()
         self.socket = try ListeningSocket(wanted, backlog: 128)
@@ -57,6 +57,7 @@ public final class HTTPServer: SocketEvents {
         self.routes = routes
         self.limits = limits
         self.metrics = metrics
+        self.warnings = AcceptWarnings(log: log)
         watch = FileWatch(on: loop, fileDescriptor: socket.descriptor, handler: WeakEvents(self))
         watch?.setReading(true)
         resumeTimer = Timer(on: loop) { [unowned self] in watch?.setReading(true) }
@@ -86,9 +87,10 @@ public final class HTTPServer: SocketEvents {
             Socket.makeNonBlocking(connection)
             admit(Socket(owning: connection))
         }
-        guard code != nil else { return }
+        guard let code else { return }
+        warnings.pauses(code: code)
         watch?.setReading(false)
-        resumeTimer?.arm(after: Self.acceptPause)
+        resumeTimer?.arm(after: AcceptWarnings.pause)
     }
 
     public func socketIsWritable() {}

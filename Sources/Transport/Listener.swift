@@ -14,15 +14,11 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     private let loop: EventLoop
     private let mayAccept: @Sendable (Listener) -> Bool
     private let accepted: @Sendable (Int32) -> Void
-    private let log: Log
     private var watch: FileWatch?
     private var reserve: DescriptorReserve
     private var pause: Timer?
-    private var warnings = LogThrottle()
+    private var warnings: AcceptWarnings
     private var isClosed = false
-
-    /// A listener without a reserve tries again after this time.
-    private static let acceptPause = Duration.seconds(1)
 
     /// Binds and listens; `accepted` gets each connected descriptor, non-blocking, on the loop's thread. Once
     /// `mayAccept` has returned false, connections wait in the kernel's queue, and it is not called again before
@@ -33,7 +29,7 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     ) throws(ListenError) {
         self.socket = try ListeningSocket(wanted, backlog: 1_024, mode: mode)
         self.loop = loop
-        self.log = log
+        self.warnings = AcceptWarnings(log: log)
         self.mayAccept = mayAccept
         self.accepted = accepted
         self.reserve = DescriptorReserve()
@@ -71,12 +67,8 @@ public final class Listener: SocketEvents, @unchecked Sendable {
         switch code {
         case nil: break
         case EMFILE, ENFILE: shedOne()
-        // The kernel lacks memory for sockets, for example. The connections that wait would call this again at once.
         case let code?:
-            if warnings.admit(at: .now) {
-                log.warning(
-                    "connections cannot be accepted, trying again in a second", ["errno": .integer(Int64(code))])
-            }
+            warnings.pauses(code: code)
             pauseAccepting()
         }
     }
@@ -93,9 +85,7 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     }
 
     private func shedOne() {
-        if warnings.admit(at: .now) {
-            log.warning("out of file descriptors, connections are closed at once", [:])
-        }
+        warnings.sheds()
         let isShed = reserve.use { [socket] in
             let connection = accept(socket.descriptor, nil, nil)
             if connection >= 0 { _ = Glibc.close(connection) }
@@ -106,6 +96,6 @@ public final class Listener: SocketEvents, @unchecked Sendable {
     private func pauseAccepting() {
         watch?.setReading(false)
         if pause == nil { pause = Timer(on: loop) { [weak self] in self?.watch?.setReading(true) } }
-        pause?.arm(after: Self.acceptPause)
+        pause?.arm(after: AcceptWarnings.pause)
     }
 }

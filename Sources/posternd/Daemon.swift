@@ -57,7 +57,7 @@ enum Daemon {
     ) throws -> (FrontDoor, ClusterKeeper?) {
         var door: FrontDoor?
         do {
-            let made = try FrontDoor(to: instance, at: addresses, configuration, tls: tls)
+            let made = try FrontDoor(to: instance, at: addresses, configuration, tls: tls, log: log)
             door = made
             _ = try waitFor {
                 try await instance.start(keepingFirstAdminKey: DataDirectory(configuration).adminKeyFile(log))

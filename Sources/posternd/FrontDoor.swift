@@ -10,7 +10,9 @@ struct FrontDoor: CustomStringConvertible {
     private let sidePort: SidePort?
 
     /// Binds all ports. The RPC port takes connections from `open` on.
-    init(to instance: Instance, at addresses: Addresses, _ configuration: Configuration, tls: ServerTLS?) throws {
+    init(
+        to instance: Instance, at addresses: Addresses, _ configuration: Configuration, tls: ServerTLS?, log: Log
+    ) throws {
         var listeners: [Listener] = []
         do {
             for address in addresses.rpc {
@@ -20,7 +22,7 @@ struct FrontDoor: CustomStringConvertible {
                         proxies: configuration.proxies ?? []))
             }
             sidePort = try addresses.http.map {
-                try SidePort(instance, $0, tls: configuration.httpTLS == "on" ? tls : nil)
+                try SidePort(instance, $0, tls: configuration.httpTLS == "on" ? tls : nil, log: log)
             }
         } catch {
             for listener in listeners { listener.close() }
@@ -46,10 +48,10 @@ private final class SidePort {
     private let loop = EventLoop(name: "http")
     private let server: HTTPServer
 
-    init(_ instance: Instance, _ wanted: SocketAddress, tls: ServerTLS?) throws {
+    init(_ instance: Instance, _ wanted: SocketAddress, tls: ServerTLS?, log: Log) throws {
         server = try HTTPServer(
             on: loop, at: wanted, routes: instance.sidePortRoutes, limits: instance.project.limits,
-            metrics: instance.httpMetrics, tls: tls)
+            metrics: instance.httpMetrics, tls: tls, log: log)
         loop.start()
     }
 

@@ -3,6 +3,8 @@
  *
  *   FAULTY_DISK_FILE=data.mdb        the end of the path of the files it is about
  *   FAULTY_DISK_RULES=/path/rules    its orders, read again before each call; no file means no faults
+ *   FAULTY_DISK_FULL=/witness        optional: the end of the path of a file that takes no byte, whatever the orders say,
+ *                                    as on a full disk that never overwrites a block
  *   FAULTY_DISK_COUNT=/path/count    optional: the number of calls seen so far is kept here, as text
  *
  * The rules are lines of words:
@@ -11,8 +13,10 @@
  *   fail <calls> <from> <count> <how>
  *                                    of the calls of a kind, counted from 1 since the program began, those from
  *                                    <from> on fail, <count> of them (0: all)
- *   <calls>: write (pages), meta (LMDB's two first pages), sync, grow, list (readdir of a directory), all
- *   <how>:   ENOSPC, EDQUOT, EIO, EROFS, or short (half is written; other calls with "short" fail with ENOSPC)
+ *   <calls>: write (pages), meta (LMDB's two first pages), sync, grow, list (readdir of a directory),
+ *            link (of the file to another name), all
+ *   <how>:   ENOSPC, EDQUOT, EIO, EROFS, EEXIST, EPERM, or short (half is written; other calls with "short" fail
+ *            with ENOSPC)
  *
  * Example: "fail sync 3 1 EIO" lets the third sync fail. Counts of a kind go on while there are no rules.
  */
@@ -31,9 +35,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum kind { WRITE, META, SYNC, GROW, LIST, KINDS };
+enum kind { WRITE, META, SYNC, GROW, LIST, LINK, KINDS };
 
-static const char *const kind_names[KINDS] = {"write", "meta", "sync", "grow", "list"};
+static const char *const kind_names[KINDS] = {"write", "meta", "sync", "grow", "list", "link"};
 static unsigned long counts[KINDS], all_count;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -46,6 +50,7 @@ static int (*real_fsync)(int);
 static int (*real_fallocate)(int, int, off_t, off_t);
 static int (*real_ftruncate)(int, off_t);
 static struct dirent *(*real_readdir)(DIR *);
+static int (*real_link)(const char *, const char *);
 
 __attribute__((constructor)) static void find_real_calls(void) {
     real_pwrite = dlsym(RTLD_NEXT, "pwrite");
@@ -57,22 +62,31 @@ __attribute__((constructor)) static void find_real_calls(void) {
     real_fallocate = dlsym(RTLD_NEXT, "fallocate");
     real_ftruncate = dlsym(RTLD_NEXT, "ftruncate");
     real_readdir = dlsym(RTLD_NEXT, "readdir");
+    real_link = dlsym(RTLD_NEXT, "link");
 }
 
-static int is_ours(int file) {
-    const char *wanted = getenv("FAULTY_DISK_FILE");
-    char link[64], path[PATH_MAX];
-    if (!wanted || !real_pwrite) return 0;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length < (ssize_t)strlen(wanted)) return 0;
-    return memcmp(path + length - strlen(wanted), wanted, strlen(wanted)) == 0;
+static int has_end(const char *path, ssize_t length, const char *end) {
+    if (!end || length < (ssize_t)strlen(end)) return 0;
+    return memcmp(path + length - strlen(end), end, strlen(end)) == 0;
 }
+
+static int is_at(int file, const char *end) {
+    char name[64], path[PATH_MAX];
+    if (!end || !real_pwrite) return 0;
+    snprintf(name, sizeof name, "/proc/self/fd/%d", file);
+    return has_end(path, readlink(name, path, sizeof path - 1), end);
+}
+
+static int is_ours(int file) { return is_at(file, getenv("FAULTY_DISK_FILE")); }
+
+static int is_full(int file) { return is_at(file, getenv("FAULTY_DISK_FULL")); }
 
 static int error_named(const char *name) {
     if (!strcmp(name, "EIO")) return EIO;
     if (!strcmp(name, "EDQUOT")) return EDQUOT;
     if (!strcmp(name, "EROFS")) return EROFS;
+    if (!strcmp(name, "EEXIST")) return EEXIST;
+    if (!strcmp(name, "EPERM")) return EPERM;
     return ENOSPC;
 }
 
@@ -101,8 +115,8 @@ static int fault(enum kind kind, long long *space) {
     if (counted) {
         FILE *out = fopen(counted, "we");
         if (out) {
-            fprintf(out, "all %lu write %lu meta %lu sync %lu grow %lu list %lu\n", all_count, counts[WRITE],
-                    counts[META], counts[SYNC], counts[GROW], counts[LIST]);
+            fprintf(out, "all %lu write %lu meta %lu sync %lu grow %lu list %lu link %lu\n", all_count,
+                    counts[WRITE], counts[META], counts[SYNC], counts[GROW], counts[LIST], counts[LINK]);
             fclose(out);
         }
     }
@@ -140,6 +154,7 @@ static ssize_t faulty_write(int file, const struct iovec *parts, int count, off_
 
 ssize_t pwrite(int file, const void *bytes, size_t length, off_t offset) {
     struct iovec part = {(void *)bytes, length};
+    if (is_full(file)) return errno = ENOSPC, -1;
     ssize_t result = is_ours(file) ? faulty_write(file, &part, 1, offset) : -2;
     return result == -2 ? real_pwrite(file, bytes, length, offset) : result;
 }
@@ -211,3 +226,11 @@ struct dirent *readdir(DIR *directory) {
 }
 /* The same on machines of 64 bits. */
 struct dirent64 *readdir64(DIR *directory) { return (struct dirent64 *)readdir(directory); }
+
+int link(const char *from, const char *to) {
+    long long space;
+    if (!real_link) find_real_calls();
+    int error = has_end(from, strlen(from), getenv("FAULTY_DISK_FILE")) ? fault(LINK, &space) : 0;
+    if (error) return errno = error, -1;
+    return real_link(from, to);
+}

@@ -1,79 +1,50 @@
-import Base
 import Glibc
 import Synchronization
 import TestSupport
 
 /// A mail server on 127.0.0.1 that takes mail and is as slow as a test wants. Each connection has a thread.
 final class FakeMailServer: Sendable {
-    let port: UInt16
-    private let listener: Int32
+    private let connections = ConnectionThreads(name: "fake-mail")
     private let greets: Bool
+    private let answers: [String: String]
     private let beforeAnswer: @Sendable () -> Void
-    private let state = Mutex(State())
+    private let wholeMails = Atomic(0)
 
-    private struct State {
-        var sockets: Set<Int32> = []
-        var threads: [OSThread] = []
-        var wholeCount = 0
-        var isClosed = false
-    }
+    var port: UInt16 { connections.port }
 
     /// The number of mails that came whole.
-    var wholeCount: Int { state.withLock { $0.wholeCount } }
-    var connectionCount: Int { state.withLock { $0.sockets.count } }
+    var wholeCount: Int { wholeMails.load(ordering: .sequentiallyConsistent) }
+    var connectionCount: Int { connections.openCount }
 
-    /// `greets`: whether a connection gets a greeting. `beforeAnswer` is called before the answer to a whole mail.
-    init(greets: Bool = true, beforeAnswer: @escaping @Sendable () -> Void = {}) {
-        (self.greets, self.beforeAnswer) = (greets, beforeAnswer)
-        (listener, port) = boundSocket()
-        precondition(listen(listener, 16) == 0, "listen failed")
-        let thread = OSThread(name: "fake-mail") { [self] in acceptUntilClosed() }
-        state.withLock { $0.threads.append(thread) }
+    /// `greets`: whether a connection gets a greeting. `answers`: those to other commands than the usual ones, by the
+    /// first four letters of the command; by "", the greeting. `beforeAnswer` is called before the answer to a whole
+    /// mail.
+    init(
+        greets: Bool = true, answers: [String: String] = [:], beforeAnswer: @escaping @Sendable () -> Void = {}
+    ) {
+        (self.greets, self.answers, self.beforeAnswer) = (greets, answers, beforeAnswer)
+        connections.start { [self] socket in talk(socket) }
     }
 
     /// Cuts all connections and joins the threads.
-    func close() {
-        let sockets = state.withLock { state in
-            state.isClosed = true
-            return state.sockets
-        }
-        shutdown(listener, Int32(SHUT_RDWR))
-        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
-        while let thread = state.withLock({ $0.threads.popLast() }) { thread.join() }
-        _ = Glibc.close(listener)
-    }
-
-    private func acceptUntilClosed() {
-        while true {
-            let socket = accept(listener, nil, nil)
-            guard socket >= 0 else { return }
-            let isClosed = state.withLock { state in
-                if state.isClosed { return true }
-                state.sockets.insert(socket)
-                state.threads.append(OSThread(name: "fake-mail") { [self] in serve(socket) })
-                return false
-            }
-            if isClosed { _ = Glibc.close(socket) }
-        }
-    }
-
-    private func serve(_ socket: Int32) {
-        talk(socket)
-        state.withLock { _ = $0.sockets.remove(socket) }
-        _ = Glibc.close(socket)
-    }
+    func close() { connections.close() }
 
     private func talk(_ socket: Int32) {
         var (received, isMail): ([UInt8], Bool) = ([], false)
-        if greets { Self.say("220 test", to: socket) }
+        if greets { Self.say(answers[""] ?? "220 test", to: socket) }
         while let line = Self.nextLine(socket, &received) {
             if isMail {
                 guard line == "." else { continue }
                 isMail = false
-                state.withLock { $0.wholeCount += 1 }
+                wholeMails.add(1, ordering: .sequentiallyConsistent)
                 beforeAnswer()
             }
-            switch line.prefix(4).uppercased() {
+            let command = line.prefix(4).uppercased()
+            if let answer = answers[command] {
+                Self.say(answer, to: socket)
+                continue
+            }
+            switch command {
             case "DATA":
                 isMail = true
                 Self.say("354 go on", to: socket)

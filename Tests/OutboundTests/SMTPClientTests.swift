@@ -28,11 +28,12 @@ import Testing
     }
 
     private func run(
-        send: Duration, whole: Duration, greets: Bool = true, beforeAnswer: @escaping @Sendable () -> Void = {},
+        send: Duration, whole: Duration, greets: Bool = true, answers: [String: String] = [:],
+        beforeAnswer: @escaping @Sendable () -> Void = {},
         _ body: (Scene, FakeMailServer) async throws -> Void
     ) async throws {
         let pool = WorkerPool(name: "outbound", workers: 2, queueMax: 16, queueMaxPerTenant: 16)
-        let server = FakeMailServer(greets: greets, beforeAnswer: beforeAnswer)
+        let server = FakeMailServer(greets: greets, answers: answers, beforeAnswer: beforeAnswer)
         defer { end(pool, server) }
         var times = SMTPTimes()
         (times.send, times.whole) = (send, whole)
@@ -44,6 +45,26 @@ import Testing
     private func end(_ pool: WorkerPool, _ server: FakeMailServer) {
         server.close()
         pool.close()
+    }
+
+    /// A server that refuses the session may take the mail later; one that refuses the mail will not.
+    @Test(
+        arguments: [
+            (["": "554 no service here"], .transient(code: 554, .broken)),
+            (["EHLO": "502 not now", "HELO": "502 not now"], .transient(code: 502, .broken)),
+            (["MAIL": "530 log in first"], .transient(code: 530, .broken)),
+            (["MAIL": "451 later"], .transient(code: 451, .broken)),
+            (["MAIL": "550 not from you"], .permanent(code: 550)),
+            (["RCPT": "550 nobody of that name"], .permanent(code: 550)),
+            (["DATA": "554 not this"], .permanent(code: 554)),
+        ] as [([String: String], SMTPError)])
+    func `A refused session is told from a refused mail`(_ answers: [String: String], _ expected: SMTPError)
+        async throws
+    {
+        try await run(send: .seconds(50), whole: .seconds(50), answers: answers) { scene, server in
+            #expect(await scene.mailError() as? SMTPError == expected)
+            #expect(server.wholeCount == 0)
+        }
     }
 
     @Test func `A server that does not take the mail in time is over soon`() async throws {

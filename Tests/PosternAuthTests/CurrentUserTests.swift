@@ -120,6 +120,16 @@ import Testing
         }
     }
 
+    @Test func `A user of the same server is taken over, however its address is written`() async throws {
+        try await Application.run { application in
+            let user = try await application.auth().createUser(withEmail: "ada@example.com", password: password).user
+            let address = "127.0.0.1:0\(application.server.port)"
+            let other = try application.auth(through: address)
+            try await other.updateCurrentUser(user)
+            #expect(other.currentUser === user)
+        }
+    }
+
     @Test func `A user of another tenant, server or key is not taken over`() async throws {
         try await Application.run { application in
             let user = try await application.auth().createUser(withEmail: "ada@example.com", password: password).user

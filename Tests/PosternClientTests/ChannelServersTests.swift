@@ -192,6 +192,14 @@ import Wire
         await channel.shutdown()
     }
 
+    @Test func `The name localhost also stands for the loopback address of IPv6`() async throws {
+        try await NamedServer.with("a", host: "::1") { server in
+            let channel = try Self.channel(["localhost:\(server.port)"])
+            #expect(try await askName(channel) == "a")
+            await channel.shutdown()
+        }
+    }
+
     @Test func `A name is looked up on another thread, and its addresses are tried in turn`() async throws {
         try await NamedServer.with("a") { server in
             let channel = try Self.channel(["localhost:\(server.port)"])

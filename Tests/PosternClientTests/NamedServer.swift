@@ -45,7 +45,7 @@ final class NamedServer: Sendable {
 
     var address: String { "127.0.0.1:\(port)" }
 
-    private init(_ name: Text, port: UInt16) throws {
+    private init(_ name: Text, host: String, port: UInt16) throws {
         names = Names(name)
         loops = EventLoopGroup(count: 1, name: "named")
         var limits = Limits()
@@ -54,7 +54,7 @@ final class NamedServer: Sendable {
         limits.connectionsUnauthenticatedPerAddressMax = 10_000
         server = Server(loops: loops, dispatcher: names, limits: limits, log: .silent, software: "test/1")
         loops.start()
-        guard let wanted = SocketAddress(host: "127.0.0.1", port: port) else { preconditionFailure("no loopback") }
+        guard let wanted = SocketAddress(host: host, port: port) else { preconditionFailure("no loopback") }
         listener = try server.listen(wanted)
         listener.start()
         self.port = listener.address.port
@@ -62,9 +62,9 @@ final class NamedServer: Sendable {
 
     /// Port 0: any that is free.
     static func with(
-        _ name: Text, port: UInt16 = 0, _ body: (NamedServer) async throws -> Void
+        _ name: Text, host: String = "127.0.0.1", port: UInt16 = 0, _ body: (NamedServer) async throws -> Void
     ) async throws {
-        let server = try NamedServer(name, port: port)
+        let server = try NamedServer(name, host: host, port: port)
         let outcome: Result<Void, any Error>
         do { outcome = .success(try await body(server)) } catch { outcome = .failure(error) }
         await server.kill()

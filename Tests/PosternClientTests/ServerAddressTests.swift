@@ -12,6 +12,19 @@ import Testing
         #expect(list.map { $0.numeric != nil } == [false, true, true])
     }
 
+    @Test func `Lists name the same servers in every notation and order`() throws {
+        for (left, right) in [
+            ("A.example:1", "a.EXAMPLE:01"), ("127.0.0.1:1", "127.1:1"), ("[::1]:1", "[0:0::1]:1"),
+            ("a:1,b:2", "b:2, a:1,A:1"), ("unix:/a", "unix:/a"),
+        ] {
+            #expect(ServerAddress.isSame(left, right), "\(left) \(right)")
+        }
+        for (left, right) in [("a:1", "a:2"), ("a:1", "a:1,b:1"), ("unix:/a", "unix:/A"), ("a", "a"), ("a:1", "b:1")] {
+            #expect(!ServerAddress.isSame(left, right), "\(left) \(right)")
+        }
+        #expect(try ServerAddress.list(parsing: "a:1,A:1", countMax: 16).count == 1)
+    }
+
     @Test(arguments: ["a:1,", ",a:1", "a:1,,b:2", "a:1;b:2", "a:1,b"])
     func `A list with an address that is none is refused`(text: String) {
         let failure = #expect(throws: Failure.self) { try ServerAddress.list(parsing: text, countMax: 16) }

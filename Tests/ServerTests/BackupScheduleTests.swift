@@ -150,4 +150,26 @@ import Testing
             #expect(Set(unfinished).isSubset(of: fileNames(in: folder.backups)))
         }
     }
+
+    /// Another server that shares the directory may take the same number in the same second. A file system may give a
+    /// file one name only.
+    @Test(arguments: [("fail link 1 2 EEXIST", 6), ("fail link 1 1 EPERM", 4)])
+    func `A backup takes the next number that is free, and no name twice`(_ rule: String, _ number: Int) throws {
+        try withTemporaryDirectory { directory in
+            let folder = BackupFolder(in: directory)
+            for number in 1...3 { folder.add(number) }
+            writeFile("\(directory)/rules", [UInt8]("\(rule)\n".utf8))
+            let faults = [
+                "LD_PRELOAD=\(try FaultyServer.buildLibrary(in: directory))",
+                "FAULTY_DISK_FILE=\(folder.unfinishedEnd)", "FAULTY_DISK_RULES=\(directory)/rules",
+            ]
+            try Self.run(in: directory, environment: faults, until: "took a backup") { _ in }
+            let names = try #require(folder.complete)
+            #expect(Array(names.prefix(3)) == [1, 2, 3].map { BackupFolder.name($0) }, "\(names)")
+            #expect(names.count == 4 && names.last?.hasPrefix("postern-00000\(number)-") == true, "\(names)")
+            let newest = "\(folder.backups)/\(names.last ?? "")"
+            let check = try BackupTests.posternd(folder.data, ["--check-backup", newest])
+            #expect(check.status == 0, "\(check.said)")
+        }
+    }
 }

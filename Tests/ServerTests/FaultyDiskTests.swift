@@ -69,6 +69,7 @@ import Testing
             try server.restart()
             for uid in acknowledged { #expect(try server.exists(uid)) }
             for uid in refused { #expect(try !server.exists(uid)) }
+            #expect(!refused.isEmpty)
         }
     }
 }

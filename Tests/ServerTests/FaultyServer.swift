@@ -13,17 +13,21 @@ final class FaultyServer {
     private let port: UInt16
     private let httpPort: UInt16
     private let library: String
-    /// What tells the library where to keep its counts: two files are opened for each call then.
-    private let counting: [String]
+    /// What tells the library where to keep its counts, and which file is full.
+    private let options: [String]
 
     /// Starts posternd in `directory`, with the store in a folder of its own. Makes a tenant "fast" with cheap hashes.
-    init(_ directory: String, isCounting: Bool) throws {
+    ///
+    /// `isCounting`: two files are opened for each call then. `full`: the end of the path of a file that takes no byte.
+    init(_ directory: String, isCounting: Bool, full: String?) throws {
         self.directory = directory
-        self.counting = isCounting ? ["FAULTY_DISK_COUNT=\(directory)/count"] : []
+        self.options =
+            (isCounting ? ["FAULTY_DISK_COUNT=\(directory)/count"] : [])
+            + (full.map { ["FAULTY_DISK_FULL=\($0)"] } ?? [])
         self.port = try freePort()
         self.httpPort = try freePort()
         self.library = try Self.buildLibrary(in: directory)
-        self.process = try Self.start(directory, library, port, httpPort, counting)
+        self.process = try Self.start(directory, library, port, httpPort, options)
         self.key = try CrashTests.adminKey("\(directory)/data")
         self.client = try RawClient(port: port)
         client.apiKey = key
@@ -48,13 +52,13 @@ final class FaultyServer {
     }
 
     private static func start(
-        _ directory: String, _ library: String, _ port: UInt16, _ httpPort: UInt16, _ counting: [String]
+        _ directory: String, _ library: String, _ port: UInt16, _ httpPort: UInt16, _ options: [String]
     ) throws -> ChildProcess {
         let process = try ChildProcess(
             "/usr/bin/env",
             [
                 "LD_PRELOAD=\(library)", "FAULTY_DISK_FILE=/data/data.mdb", "FAULTY_DISK_RULES=\(directory)/rules",
-            ] + counting + [
+            ] + options + [
                 ChildProcess.built("posternd"), "--data-directory", "\(directory)/data",
                 "--listen-address", "127.0.0.1:\(port)", "--http-address", "127.0.0.1:\(httpPort)",
             ], output: "\(directory)/log")
@@ -68,7 +72,7 @@ final class FaultyServer {
 
     /// Starts posternd again over the same store after it ended.
     func restart() throws {
-        process = try Self.start(directory, library, port, httpPort, counting)
+        process = try Self.start(directory, library, port, httpPort, options)
         client = try RawClient(port: port)
         client.apiKey = key
     }
@@ -135,9 +139,11 @@ final class FaultyServer {
     }
 }
 
-func withFaultyServer(isCounting: Bool = false, _ body: (FaultyServer) throws -> Void) throws {
+func withFaultyServer(
+    isCounting: Bool = false, full: String? = nil, _ body: (FaultyServer) throws -> Void
+) throws {
     try withTemporaryDirectory { directory in
-        let server = try FaultyServer(directory, isCounting: isCounting)
+        let server = try FaultyServer(directory, isCounting: isCounting, full: full)
         defer { server.process.kill() }
         try body(server)
     }

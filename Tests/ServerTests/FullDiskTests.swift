@@ -94,6 +94,36 @@ import Testing
         #expect(try server.outcome("Project/RevokeApiKey", revokeKey, ProjectRevokeApiKeyResponse.self) == nil)
     }
 
+    /// The witness is left behind from the first commit on: its disk overwrites no block without room for another.
+    @Test func `A full disk that takes no byte of the witness either is read, and a restart on it serves`() throws {
+        try withFaultyServer(full: "/data/witness") { server in
+            #expect(try server.create("before") == nil)
+            server.setRules([Self.room])
+            func fill(_ name: String) throws -> (count: Int, reason: Text?) {
+                for number in 0..<3_000 {
+                    let reason = try server.create("\(name)\(number)", photoByteCount: 2_000)
+                    if let reason { return (number, reason) }
+                }
+                return (3_000, nil)
+            }
+            let first = try fill("fat")
+            #expect(first.count > 0 && first.reason == "STORE_FULL")
+            let errors = "postern_store_witness_errors_total "
+            let line = try server.get("/metrics").split(separator: "\n").first { $0.hasPrefix(errors) }
+            let errorCount = line.flatMap { Double($0.dropFirst(errors.count)) } ?? 0
+            #expect(errorCount > 100)
+            for uid in ["before", "fat0", "fat\(first.count - 1)"] { #expect(try server.exists(uid)) }
+            server.process.kill()
+            try server.restart()
+            for uid in ["before", "fat0", "fat\(first.count - 1)"] { #expect(try server.exists(uid)) }
+            // A restart may find pages within the file that were not free before.
+            let second = try fill("more")
+            #expect(second.reason == "STORE_FULL")
+            #expect(try server.delete("fat0") == nil)
+            #expect(try server.exists("before") && !server.exists("fat0"))
+        }
+    }
+
     @Test func `A disk with room again is used without a restart, and a restart on a full disk serves`() throws {
         try withFaultyServer { server in
             server.setRules([Self.room])

@@ -11,15 +11,18 @@ import Testing
 @Suite struct IdentityBoundsTests {
     private static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
 
+    /// 251 bytes in labels of one.
+    private static let domain = [String](repeating: "x", count: 126).joined(separator: ".")
+
     /// An identity with the longest of everything.
     private static let longest = ProviderInfo(
-        providerID: "oidc.corp", rawID: "7", email: Text("a@\(text(252))"), displayName: Text(text(256)),
+        providerID: "oidc.corp", rawID: "7", email: Text("a@\(domain)b"), displayName: Text(text(256)),
         photoURL: Text("https://a/\(text(2_038))"), phoneNumber: "+123456789012345")
 
     private static let wrong: [(Text, @Sendable (inout ProviderInfo) -> Void)] = [
         ("INVALID_DISPLAY_NAME", { $0.displayName = Text(text(257)) }),
         ("INVALID_PHOTO_URL", { $0.photoURL = Text("https://a/\(text(2_039))") }),
-        ("INVALID_EMAIL", { $0.email = Text("a@\(text(253))") }),
+        ("INVALID_EMAIL", { $0.email = Text("aa@\(domain)b") }),
         ("INVALID_PHONE_NUMBER", { $0.phoneNumber = Text(text(1_000)) }),
     ]
 

@@ -24,7 +24,8 @@ import Testing
     /// The largest user that can be imported.
     private static func largest(uid: Text, providers: Int = 20) -> ImportUser {
         ImportUser(
-            uid: uid, email: Text("\(text("e", 60))@\(text("x", 189)).com"), emailVerified: true,
+            uid: uid, email: Text("\(text("e", 60))@\(text("x", 63)).\(text("y", 62)).\(text("z", 62)).com"),
+            emailVerified: true,
             displayName: text("\"", 256), photoURL: Text("https://x.example/\(text("p", 2_030))"),
             phoneNumber: "+491512345678901", customClaimsJSON: [UInt8](claims("user").utf8),
             providers: (0..<providers).map { number in

@@ -255,7 +255,7 @@ import Testing
                 return receiver.requestCount("/mail") == 1
             }
             let left = try rowsLeft(of: rows, nodes.first)
-            #expect(left.allSatisfy { $0.messageID.string.hasPrefix("broken") })
+            #expect(!left.isEmpty && left.allSatisfy { $0.messageID.string.hasPrefix("broken") })
             nodes.first.clock.advance(by: Limits().journal.unreadableMailLeft)
             try await until("the messages that no node can read leave the queue") {
                 await nodes.first.project.mailer.deliverDue()

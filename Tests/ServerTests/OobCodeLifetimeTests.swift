@@ -47,7 +47,7 @@ import Testing
     }
 
     /// The rows that say when codes are forgotten belong to no tenant, so that no quota counts them.
-    @Test(arguments: [(OobRequestType.passwordReset, 1), (.verifyEmail, 2), (.emailSignin, 1)])
+    @Test(arguments: [(OobRequestType.passwordReset, 10), (.verifyEmail, 2), (.emailSignin, 10)])
     func `Of a hundred links for one user only those that are valid wait for their end`(
         _ type: OobRequestType, _ validCount: Int
     ) async throws {

@@ -261,9 +261,10 @@ import Testing
                 for _ in 0..<5 { try client.sendOob(.passwordReset, email: address) }
                 let refused = failure { try client.sendOob(.passwordReset, email: address) }
                 #expect(refused.reason == "TOO_MANY_ATTEMPTS_TRY_LATER")
-                #expect(try #require(refused.retryAfter) > .seconds(3_500))
+                let wait = try #require(refused.retryAfter)
+                #expect(wait > .minutes(11) && wait <= .minutes(12))
             }
-            server.clock.advance(by: .hours(1))
+            server.clock.advance(by: .minutes(12))
             try client.sendOob(.passwordReset, email: "ada@example.com")
         }
     }

@@ -3,6 +3,8 @@ import Messages
 import TestSupport
 import Testing
 
+@testable import Identity
+
 @Suite struct SettingsHistoryTests {
     @Test func `The history of the default pool names only the keys that its reader may list`() async throws {
         try await withServer { server in
@@ -19,6 +21,62 @@ import Testing
             let all = try callers(root)
             #expect(all.allSatisfy { !$0.isEmpty } && all[0] != all[1])
             #expect(try callers(admin) == [all[0], ""] && callers(second) == [all[0], ""])
+        }
+    }
+
+    // MARK: The end of the events
+
+    private static func history(_ client: RawClient, _ request: AuditListSettingsChangesRequest) throws -> (
+        names: [Text], next: Text
+    ) {
+        let page: AuditListSettingsChangesResponse = try client.call("postern.v1.Audit/ListSettingsChanges", request)
+        return (page.events.map { $0.settingsChange?.after?.displayName ?? .empty }, page.nextPageToken)
+    }
+
+    private static func rename(_ client: RawClient, to name: Text, over revision: Int64 = 0) throws {
+        let _: TenantsUpdateResponse = try client.call(
+            "postern.v1.Tenants/Update",
+            TenantsUpdateRequest(
+                tenantID: "acme", tenant: Messages.Tenant(displayName: name),
+                updateMask: ProtobufFieldMask(paths: ["display_name"]), expectedRevision: revision))
+    }
+
+    @Test func `Changes whose events are past their retention go, oldest first, and the settings stay`() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try server.makeTenant("acme")
+            try server.updateTenant("acme", ["event_retention_seconds"]) { $0.eventRetentionSeconds = 86_400 }
+            for name in ["one", "two"] as [Text] { try Self.rename(client, to: name) }
+            server.clock.advance(by: .hours(20))
+            try Self.rename(client, to: "three")
+            let first = try Self.history(client, AuditListSettingsChangesRequest(tenantID: "acme", pageSize: 2))
+            #expect(first.names == ["three", "two"] && !first.next.isEmpty)
+
+            // Twenty-five hours after the first changes, and five after the last.
+            server.clock.advance(by: .hours(5))
+            try await server.project.sweepForAll()
+            let kept = try Self.history(client, AuditListSettingsChangesRequest(tenantID: "acme"))
+            #expect(kept.names == ["three"] && kept.next.isEmpty)
+            // The page that was to follow is one of changes that are gone.
+            let gone = try Self.history(
+                client, AuditListSettingsChangesRequest(tenantID: "acme", pageSize: 2, pageToken: first.next))
+            #expect(gone.names.isEmpty && gone.next.isEmpty)
+
+            server.clock.advance(by: .hours(25))
+            try await server.project.sweepForAll()
+            let empty = try Self.history(client, AuditListSettingsChangesRequest(tenantID: "acme"))
+            #expect(empty.names.isEmpty && empty.next.isEmpty)
+            let found: TenantsGetResponse = try client.call(
+                "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: "acme"))
+            let tenant = try #require(found.tenant)
+            #expect(tenant.displayName == "three" && tenant.revision > 1)
+            // The revision counts on, and an older one is refused, though the history knows neither.
+            expectRefusal("REVISION_MISMATCH") {
+                try Self.rename(client, to: "four", over: tenant.revision - 1)
+            }
+            try Self.rename(client, to: "four", over: tenant.revision)
+            let last = try Self.history(client, AuditListSettingsChangesRequest(tenantID: "acme"))
+            #expect(last.names == ["four"])
         }
     }
 }

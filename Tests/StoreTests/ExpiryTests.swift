@@ -171,11 +171,53 @@ import Testing
         }
     }
 
+    @Test func `A record that is damaged on one node of a cluster goes when another node sweeps`() async throws {
+        try await withJournaledNodes(2, { $0.limits.writeBatchTimeMax = .seconds(3_600) }) { cluster in
+            let (first, second) = (cluster.nodes[0].store, cluster.nodes[1].store)
+            for id in 1...3 as ClosedRange<UInt8> {
+                try await first.write { transaction in
+                    try transaction.put(ending, [id], EndingRecord())
+                    try transaction.scheduleExpiry(at: Timestamp(microseconds: 100 * Int64(id)), ending, [id])
+                }
+            }
+            try await cluster.catchUp()
+            try await second.write { transaction in
+                try transaction.put(ending, [2], EndingRecord())
+                try Self.breakMAC(ending, [2], transaction)
+            }
+            let damaged = Counter()
+            for _ in 0..<2 {
+                _ = try await second.sweep(now: Timestamp(microseconds: 1_000), limit: 100) { _ in damaged.add() }
+            }
+            #expect(damaged.value == 1)
+            try await cluster.catchUp()
+            #expect(try await sweep(first, 1_000) == 1)
+            try await cluster.catchUp()
+            for store in [first, second] { #expect(try store.read { try $0.count(Schema.expiry) } == 0) }
+        }
+    }
+
+    @Test func `A damaged record that was passed over is tried again after its time`() {
+        let damaged = DamagedExpiries()
+        let row = ExpiryKey(time: .zero, tableID: 18, key: [2])
+        damaged.passOver(row, until: Timestamp(microseconds: 100))
+        let before = damaged.rows(now: Timestamp(microseconds: 99))
+        let after = damaged.rows(now: Timestamp(microseconds: 100))
+        #expect(before == [row] && after.isEmpty)
+    }
+
     /// Puts a row of the schedule whose MAC is wrong on this node.
     private static func damage(_ key: ExpiryKey, _ transaction: borrowing WriteTransaction) throws {
         try transaction.put(Schema.expiry, key, [])
-        guard let address = try transaction.reading.borrowedValue(Schema.expiry, key)?.baseAddress else {
-            throw StoreError.corrupt(table: "expiry")
+        try breakMAC(Schema.expiry, key, transaction)
+    }
+
+    /// Breaks the MAC, on this node, of a row that was put in the same write.
+    private static func breakMAC<Key: StoreKey, Record>(
+        _ table: Table<Key, Record>, _ key: Key, _ transaction: borrowing WriteTransaction
+    ) throws {
+        guard let address = try transaction.reading.borrowedValue(table, key)?.baseAddress else {
+            throw StoreError.corrupt(table: table.name.description)
         }
         // Proof: the row was put in this write, so that its page is a copy in memory which only this write sees. The
         // last byte of its MAC is before its value.

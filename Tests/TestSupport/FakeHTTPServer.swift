@@ -33,71 +33,33 @@ public final class FakeHTTPServer: Sendable {
 
     public typealias Handler = @Sendable (Request) -> Reply
 
-    public let port: UInt16
-    private let listener: Int32
+    private let connections = ConnectionThreads(name: "fake-http")
     private let handler: Handler
-    private let state = Mutex(State())
+    private let requestCounts = Mutex<[String: Int]>([:])
 
-    private struct State {
-        var sockets: Set<Int32> = []
-        var threads: [OSThread] = []
-        var connectionCount = 0
-        var requestCounts: [String: Int] = [:]
-        var isClosed = false
-    }
-
+    public var port: UInt16 { connections.port }
     public var url: String { "http://127.0.0.1:\(port)" }
 
     /// The number of connections that were ever made.
-    public var connectionCount: Int { state.withLock { $0.connectionCount } }
+    public var connectionCount: Int { connections.acceptedCount }
 
     /// The number of requests for this path so far.
-    public func requestCount(_ path: String) -> Int { state.withLock { $0.requestCounts[path] ?? 0 } }
+    public func requestCount(_ path: String) -> Int { requestCounts.withLock { $0[path] ?? 0 } }
 
     public init(_ handler: @escaping Handler) {
         self.handler = handler
-        (listener, port) = boundSocket()
-        precondition(listen(listener, 128) == 0, "listen failed")
-        let thread = OSThread(name: "fake-http") { [self] in acceptUntilClosed() }
-        state.withLock { $0.threads.append(thread) }
+        connections.start { [self] socket in serve(socket) }
     }
 
     /// Cuts all connections and joins the threads.
-    public func close() {
-        let (sockets, wasClosed) = state.withLock { state in
-            defer { state.isClosed = true }
-            return (state.sockets, state.isClosed)
-        }
-        if wasClosed { return }
-        shutdown(listener, Int32(SHUT_RDWR))
-        for socket in sockets { shutdown(socket, Int32(SHUT_RDWR)) }
-        while let thread = state.withLock({ $0.threads.popLast() }) { thread.join() }
-        _ = Glibc.close(listener)
-    }
-
-    private func acceptUntilClosed() {
-        while true {
-            let socket = accept(listener, nil, nil)
-            guard socket >= 0 else { return }
-            let isClosed = state.withLock { state in
-                if state.isClosed { return true }
-                state.sockets.insert(socket)
-                state.connectionCount += 1
-                state.threads.append(OSThread(name: "fake-http") { [self] in serve(socket) })
-                return false
-            }
-            if isClosed { _ = Glibc.close(socket) }
-        }
-    }
+    public func close() { connections.close() }
 
     private func serve(_ socket: Int32) {
         var received: [UInt8] = []
         while let request = Self.nextRequest(socket, &received) {
-            state.withLock { $0.requestCounts[request.path, default: 0] += 1 }
-            guard Self.send(handler(request), to: socket) else { break }
+            requestCounts.withLock { $0[request.path, default: 0] += 1 }
+            guard Self.send(handler(request), to: socket) else { return }
         }
-        state.withLock { _ = $0.sockets.remove(socket) }
-        _ = Glibc.close(socket)
     }
 
     // MARK: Bytes

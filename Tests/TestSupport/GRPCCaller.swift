@@ -135,6 +135,7 @@ public final class GRPCCaller: HTTP2Events {
     public func pingAcknowledged(_ opaque: UInt64) {}
     public func peerLeft() {}
     public func violated() {}
+    public func refused() {}
 
     public func nextBytes(stream: UInt32, into buffer: UnsafeMutableRawBufferPointer) -> HTTP2Body {
         let body = bodies[stream] ?? []

@@ -26,6 +26,8 @@ public struct PublishedMethod: Sendable {
     /// Whether clients may repeat the method by themselves.
     public let isIdempotent: Bool
     public let isMutation: Bool
+    /// Whether the method works when the quotas are spent.
+    public let isAllowedBeyondQuota: Bool
     /// Why the mutation keeps no record of its idempotency-key, or empty.
     public let noIdempotencyKey: Text
 
@@ -62,6 +64,7 @@ public struct PublishedMethod: Sendable {
         role = Self.number(1, of: rule)
         isIdempotent = Self.number(4, of: rule) != 0
         isMutation = Self.number(5, of: rule) != 0
+        isAllowedBeyondQuota = Self.number(7, of: rule) != 0
         stubOnly = Self.text(50002, of: options)
         noIdempotencyKey = Self.text(50004, of: options)
     }

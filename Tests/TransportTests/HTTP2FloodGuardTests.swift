@@ -26,6 +26,15 @@ import Wire
         #expect(ping.all && ping.oneMore == .tooManyPings)
     }
 
+    @Test func `Requests after the last GOAWAY carry nothing`() {
+        let max = Limits().idleFramesPerSecondMax
+        var flood = HTTP2FloodGuard(limits: Limits())
+        flood.ignoresRequests = true
+        let requests = (0...max).map { Self.headers(flags: 4, stream: 2 * $0 + 1) }
+        let reasons = requests.map { flood.admit($0, now: Self.now) }
+        #expect(reasons.dropLast().allSatisfy { $0 == nil } && reasons.last == .tooManyIdleFrames)
+    }
+
     @Test func `Frames that a working client sends often pass`() {
         for frame in [
             HTTP2FrameHeader(payloadByteCount: 1, type: 0), HTTP2FrameHeader(payloadByteCount: 0, type: 4, flags: 1),

@@ -84,6 +84,26 @@ import Testing
         for descriptor in clients + accepted { _ = Glibc.close(descriptor) }
     }
 
+    @Test func `The HTTP port says so when it cannot accept, as the RPC port does`() throws {
+        let lines = Counter()
+        let loop = EventLoop(name: "http")
+        let server = try HTTPServer(
+            on: loop, at: .loopback(), routes: [:], log: Log(level: .warning, sink: { _ in lines.add() }))
+        // accept(2) of a socket that listens no longer fails with EINVAL.
+        _ = shutdown(server.socket.descriptor, Int32(SHUT_RDWR))
+        server.socketIsReadable()
+        #expect(lines.value == 1)
+        server.close()
+    }
+
+    @Test func `A port that cannot accept writes one line a second`() {
+        let lines = Counter()
+        var warnings = AcceptWarnings(log: Log(level: .warning, sink: { _ in lines.add() }))
+        warnings.pauses(code: EMFILE)
+        warnings.sheds()
+        #expect(lines.value == 1)
+    }
+
     /// The descriptors that the kernel gives out and takes back.
     private final class Descriptors {
         var isExhausted = false

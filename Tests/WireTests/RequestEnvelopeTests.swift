@@ -134,6 +134,7 @@ import Wire
         for count in 0..<whole.count {
             do throws(EnvelopeError) {
                 _ = try read(Array(whole[..<count]))
+                #expect(count >= call.count, "an envelope without its method, of \(count) bytes")
             } catch {
                 #expect([.malformed, .missing(.service), .missing(.method), .missing(.key)].contains(error))
             }

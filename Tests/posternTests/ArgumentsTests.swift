@@ -99,6 +99,19 @@ import Testing
         }
     }
 
+    @Test func `A list with an empty element, or without any, is refused where it would stand for the empty list`()
+        throws
+    {
+        #expect(try arguments("a,b").list("x") == ["a", "b"])
+        #expect(try arguments("a").elements("y") == nil)
+        #expect(try arguments("none").elementsOrNone("x") == [])
+        #expect(try arguments("a,b").elementsOrNone("x") == ["a", "b"])
+        for wrong in ["", ",", "a,", ",a", "a,,b"] {
+            #expect(throws: CommandError.self) { try arguments(wrong).list("x") }
+            #expect(throws: CommandError.self) { try arguments(wrong).elementsOrNone("x") }
+        }
+    }
+
     @Test func `A typo is near what was meant, a different word is not`() {
         let words = ["create", "get", "list", "update", "delete"]
         #expect(nearest(to: "craete", in: words) == "create")

@@ -51,6 +51,35 @@ import Testing
         if refusesZero { #expect(await code("0") == .usage) }
     }
 
+    /// Such as of a script's variable that is not set.
+    @Test(arguments: ["--server", "--key-file", "--ca-file", "--server-name", "--cert", "--key"])
+    func `An empty flag does not lead to another server or key, or to plain text`(flag: String) async {
+        for words in [["tenant", "list"], ["context", "add", "live"]] {
+            let test = TestConsole()
+            let line = words + (flag == "--server" ? [] : ["--server", "127.0.0.1:1"]) + [flag, ""]
+            #expect(await CommandLineTool.run(line, in: test.console) == .usage)
+            #expect(test.said.contains("\(flag) is empty"), "\(test.said)")
+        }
+    }
+
+    @Test func `A tenant is not made without its template`() async {
+        let test = TestConsole()
+        let line = ["tenant", "create", "acme", "--template", "", "--server", "127.0.0.1:1"]
+        #expect(await CommandLineTool.run(line, in: test.console) == .usage)
+        #expect(test.said.contains("--template is empty"), "\(test.said)")
+    }
+
+    @Test func `A timeout of 0 is refused before anything is sent`() async {
+        func code(_ timeout: String) async -> ExitCode {
+            let line = ["tenant", "list", "--timeout", timeout, "--server", "127.0.0.1:1"]
+            return await CommandLineTool.run(line, in: TestConsole().console)
+        }
+        #expect(await code("0") == .usage)
+        #expect(await code("0ms") == .usage)
+        #expect(await code("-1s") == .usage)
+        #expect(await code("500ms") == .unavailable)
+    }
+
     @Test func `A hook's deadline of 0 does not become the default`() async {
         func code(_ deadline: String) async -> ExitCode {
             let hook = ["hook-config", "update", "before-sign-in", "--url", "https://acme.example/hook"]

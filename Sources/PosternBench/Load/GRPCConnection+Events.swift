@@ -41,5 +41,6 @@ extension GRPCConnection: HTTP2Events {
     func windowOpened(stream: UInt32) {}
     func pingAcknowledged(_ opaque: UInt64) {}
     func violated() {}
+    func refused() {}
     func addTrailers(stream: UInt32, to fields: HTTP2Fields) {}
 }

@@ -68,8 +68,8 @@ enum AccountCommands {
         var request = AccountsCreateAuthUriRequest(
             tenantID: try session.tenantID(), providerID: Text(arguments.operands[0]),
             continueURI: arguments.text("continue-uri") ?? .empty)
-        request.scopes = arguments.list("scopes") ?? []
-        request.customParameters = try (arguments.value("parameters") ?? "").split(separator: ",").map { pair in
+        request.scopes = try arguments.list("scopes") ?? []
+        request.customParameters = try (arguments.elements("parameters") ?? []).map { pair in
             let parts = pair.split(separator: "=", maxSplits: 1).map { Text(String($0)) }
             guard parts.count == 2 else { throw CommandError.usage("--parameters is NAME=VALUE,…, not \"\(pair)\"") }
             return AuthUriParameter(name: parts[0], value: parts[1])

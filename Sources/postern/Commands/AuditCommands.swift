@@ -98,7 +98,7 @@ enum AuditCommands {
     private static func filter(_ arguments: Arguments) throws -> EventFilter {
         let now = Clock.system.now()
         return EventFilter(
-            uid: try arguments.condition("user"), kinds: try kinds(arguments.value("kind")),
+            uid: try arguments.condition("user"), kinds: try kinds(arguments),
             caller: try arguments.condition("caller"),
             fromMicros: try arguments.boundMicros("from", now: now),
             beforeMicros: try arguments.boundMicros("to", now: now))
@@ -112,12 +112,10 @@ enum AuditCommands {
         return words.joined(separator: "-").lowercased()
     }
 
-    private static func kinds(_ value: String?) throws(CommandError) -> [EventKind] {
+    private static func kinds(_ arguments: Arguments) throws(CommandError) -> [EventKind] {
         var kinds: [EventKind] = []
-        let words = value?.split(separator: ",").map(String.init) ?? []
         // No kind means all kinds.
-        guard value == nil || !words.isEmpty else { throw .emptyCondition("--kind") }
-        for word in words {
+        for word in try arguments.elements("kind") ?? [] {
             guard let kind = kindNames.first(where: { $0.1 == word })?.0 else {
                 throw .usage(
                     "--kind: there is no kind \(word)",

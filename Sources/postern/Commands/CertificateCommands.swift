@@ -51,10 +51,9 @@ enum CertificateCommands {
     private static func names(
         in arguments: Arguments
     ) throws(CommandError) -> (CertificateMaker.Use, [CertificateMaker.Name]) {
-        func list(_ flag: String) -> [String] {
-            (arguments.value(flag) ?? "").split(separator: ",").map(String.init)
-        }
-        let server = list("dns").map { CertificateMaker.Name.dns($0) } + list("ip").map { .ip($0) }
+        let hosts = try arguments.elements("dns") ?? []
+        let addresses = try arguments.elements("ip") ?? []
+        let server = hosts.map { CertificateMaker.Name.dns($0) } + addresses.map { .ip($0) }
         let client =
             (arguments.value("client-uri").map { [CertificateMaker.Name.uri($0)] } ?? [])
             + (arguments.value("client-dns").map { [.dns($0)] } ?? [])

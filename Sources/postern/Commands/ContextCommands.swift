@@ -59,6 +59,7 @@ enum ContextCommands {
         isReadOnly: true, prints: .noRecords, takesTenant: true
     ) { session in
         let arguments = session.arguments
+        try Destination.checkNotEmpty(arguments)
         guard let server = arguments.value("server") else { throw CommandError.usage("--server is missing") }
         for flag in ["key-file", "ca-file", "cert", "key"] {
             if let path = arguments.value(flag) { try File.checkName(path) }

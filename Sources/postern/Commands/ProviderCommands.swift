@@ -173,7 +173,7 @@ struct ProviderSettings {
         note("client_id", arguments.text("client-id")) { $0.clientID = $1 }
         note("display_name", arguments.text("display-name")) { $0.displayName = $1 }
         note("enabled", try arguments.bool("enabled")) { $0.enabled = $1 }
-        note("additional_audiences", arguments.list("audiences")) { $0.additionalAudiences = $1 }
+        note("additional_audiences", try arguments.restriction("audiences")) { $0.additionalAudiences = $1 }
         note("issuer", arguments.text("issuer")) { $0.issuer = $1 }
         noteEndpoint("endpoints.discovery", arguments.text("discovery-url"), \.discovery)
         noteEndpoint("endpoints.jwks", arguments.text("jwks-url"), \.jwks)

@@ -22,6 +22,10 @@ enum TenantCommands {
             settings.tenant.synthetic = synthetic
             settings.paths.append("synthetic")
         }
+        // An empty one would be no template, and the tenant would have the default settings.
+        guard session.arguments.value("template") != "" else {
+            throw CommandError.usage("--template is empty", hint: "leave it out for the default settings")
+        }
         let request = TenantsCreateRequest(
             tenantID: session.arguments.operand(0).map { Text($0) } ?? .empty, tenant: settings.tenant,
             updateMask: ProtobufFieldMask(paths: settings.paths), validateOnly: session.isValidatingOnly,

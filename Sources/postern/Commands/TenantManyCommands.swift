@@ -38,7 +38,7 @@ enum TenantManyCommands {
         }
         let request = TenantsCopySettingsRequest(
             tenantID: Text(operands[1]), templateTenantID: Text(operands[0]),
-            paths: try session.arguments.restriction("settings") ?? [],
+            paths: try session.arguments.list("settings") ?? [],
             validateOnly: session.isValidatingOnly)
         let client = TenantsClient(channel: try session.channel())
         session.output.print(

@@ -74,7 +74,7 @@ struct TenantSettings {
         }
         note("recent_login_seconds", try arguments.wholeSeconds("recent-login")) { $0.recentLoginSeconds = $1 }
         try noteQuotasAndSuspension(arguments)
-        note("allowed_continue_domains", Self.list("allowed-continue-domains", arguments)) {
+        note("allowed_continue_domains", try Self.list("allowed-continue-domains", arguments)) {
             $0.allowedContinueDomains = $1
         }
         note("allow_loopback_continue_url", try arguments.bool("allow-loopback-continue-url")) {
@@ -104,11 +104,11 @@ struct TenantSettings {
 
     private mutating func notePhone(_ arguments: Arguments) throws(CommandError) {
         note("enable_phone_signin", try arguments.bool("enable-phone-signin")) { $0.enablePhoneSignin = $1 }
-        note("allowed_sms_regions", Self.list("allowed-sms-regions", arguments)) { $0.allowedSMSRegions = $1 }
-        note("blocked_sms_regions", Self.list("blocked-sms-regions", arguments)) { $0.blockedSMSRegions = $1 }
-        guard let numbers = arguments.value("test-phone-numbers") else { return }
+        note("allowed_sms_regions", try Self.list("allowed-sms-regions", arguments)) { $0.allowedSMSRegions = $1 }
+        note("blocked_sms_regions", try Self.list("blocked-sms-regions", arguments)) { $0.blockedSMSRegions = $1 }
+        guard let numbers = try arguments.elementsOrNone("test-phone-numbers") else { return }
         var tests: [TestPhoneNumber] = []
-        for pair in numbers.split(separator: ",") where pair != "none" {
+        for pair in numbers {
             let parts = pair.split(separator: "=")
             guard parts.count == 2 else {
                 throw .usage("--test-phone-numbers is NUMBER=CODE,…", hint: "for example +14155550123=123456")
@@ -123,9 +123,9 @@ struct TenantSettings {
             ("disabled", .disabled), ("enabled", .enabled), ("mandatory", .mandatory),
         ]
         note("second_factor_state", try arguments.choice("second-factors", of: states)) { $0.secondFactorState = $1 }
-        guard let names = arguments.value("allowed-second-factors") else { return }
+        guard let names = try arguments.elementsOrNone("allowed-second-factors") else { return }
         var kinds: [SecondFactorKind] = []
-        for name in names.split(separator: ",") where name != "none" {
+        for name in names {
             switch name {
             case "phone": kinds.append(.phone)
             case "totp": kinds.append(.totp)
@@ -183,14 +183,15 @@ struct TenantSettings {
     }
 
     /// "a,b"; "none" is an empty list.
-    private static func list(_ flag: String, _ arguments: Arguments) -> [Text]? {
-        arguments.value(flag) == "none" ? [] : arguments.list(flag)
+    private static func list(_ flag: String, _ arguments: Arguments) throws(CommandError) -> [Text]? {
+        guard let elements = try arguments.elementsOrNone(flag) else { return nil }
+        return elements.map { Text($0) }
     }
 
     private static func passwordPolicy(_ arguments: Arguments) throws(CommandError) -> PasswordPolicy? {
-        guard let rules = arguments.value("password-policy") else { return nil }
+        guard let rules = try arguments.elementsOrNone("password-policy") else { return nil }
         var policy = PasswordPolicy()
-        for rule in rules.split(separator: ",") where rule != "none" {
+        for rule in rules {
             switch rule {
             case "lowercase": policy.requireLowercase = true
             case "uppercase": policy.requireUppercase = true

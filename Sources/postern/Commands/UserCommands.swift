@@ -122,8 +122,8 @@ enum UserCommands {
         note("disabled", try arguments.bool("disabled"), \.disabled)
         note("password", try session.passwordFromFile(), \.password)
         note("custom_claims_json", arguments.text("claims").map { $0 == "{}" ? [] : $0.bytes }, \.customClaimsJSON)
-        note("link_providers", try arguments.value("link").map(identities), \.linkProviders)
-        note("unlink_provider_ids", arguments.list("unlink"), \.unlinkProviderIDs)
+        note("link_providers", try arguments.elements("link").map(identities), \.linkProviders)
+        note("unlink_provider_ids", try arguments.list("unlink"), \.unlinkProviderIDs)
         note("revoke_tokens", arguments.isSet("revoke-tokens") ? true : nil, \.revokeTokens)
         guard !paths.isEmpty else { throw CommandError.usage("nothing to change", hint: "postern \(update.example)") }
         request.updateMask = ProtobufFieldMask(paths: paths)
@@ -131,8 +131,8 @@ enum UserCommands {
     }
 
     /// `google.com=1234,github.com=5678`
-    private static func identities(_ list: String) throws(CommandError) -> [ProviderInfo] {
-        try list.split(separator: ",").map { (item) throws(CommandError) in
+    private static func identities(_ list: [String]) throws(CommandError) -> [ProviderInfo] {
+        try list.map { (item) throws(CommandError) in
             let parts = item.split(separator: "=", maxSplits: 1)
             guard parts.count == 2 else {
                 throw .usage("--link is PROVIDER=RAW-ID, not \"\(item)\"", hint: "postern user link has further flags")

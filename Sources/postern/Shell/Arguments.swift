@@ -14,16 +14,30 @@ struct Arguments: Sendable, Equatable {
 
     func text(_ name: String) -> Text? { values[name].map { Text($0) } }
 
-    /// A list with commas between its elements.
-    func list(_ name: String) -> [Text]? { values[name]?.split(separator: ",").map { Text(String($0)) } }
-
-    /// A list that restricts something. An empty value lifts the restriction. An empty element is refused: a value that
-    /// has only commas must not lift it, too.
-    func restriction(_ name: String) throws(CommandError) -> [Text]? {
-        guard let value = values[name], !value.isEmpty else { return values[name] == nil ? nil : [] }
-        let elements = value.split(separator: ",", omittingEmptySubsequences: false).map { Text(String($0)) }
-        guard !elements.contains(.empty) else { throw .usage("--\(name) has an empty element: \"\(value)\"") }
+    /// The elements of a list with commas between them. An empty element is refused, and so is an empty value: a
+    /// script's variable that is not set, or a value that has only commas, must not stand for the empty list.
+    func elements(_ name: String) throws(CommandError) -> [String]? {
+        guard let value = values[name] else { return nil }
+        let elements = value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        guard !elements.contains("") else { throw .usage("--\(name) has an empty element: \"\(value)\"") }
         return elements
+    }
+
+    func list(_ name: String) throws(CommandError) -> [Text]? {
+        guard let elements = try elements(name) else { return nil }
+        return elements.map { Text($0) }
+    }
+
+    /// The elements of a list of which the word `none` stands for the empty list.
+    func elementsOrNone(_ name: String) throws(CommandError) -> [String]? {
+        if values[name] == "none" { return [] }
+        return try elements(name)
+    }
+
+    /// A list of which an empty value stands for the empty list, such as of a restriction that is lifted.
+    func restriction(_ name: String) throws(CommandError) -> [Text]? {
+        if values[name] == "" { return [] }
+        return try list(name)
     }
 
     func isSet(_ name: String) -> Bool { switches.contains(name) }
@@ -89,7 +103,6 @@ struct Arguments: Sendable, Equatable {
         return seconds
     }
 
-    /// A point in time, or how long ago.
     /// A bound of time for a request in which 0 means that there is none. So 1970 becomes the first moment after 0.
     func boundMicros(_ name: String, now: Timestamp) throws(CommandError) -> Int64 {
         try timestamp(name, now: now).map { max(1, $0.microseconds) } ?? 0
@@ -103,6 +116,7 @@ struct Arguments: Sendable, Equatable {
         return Text(value)
     }
 
+    /// A point in time, or how long ago.
     func timestamp(_ name: String, now: Timestamp) throws(CommandError) -> Timestamp? {
         guard let value = values[name] else { return nil }
         if let ago = parseDuration(value) { return now - ago }

@@ -45,7 +45,8 @@ struct Destination: Sendable, Equatable {
         _ arguments: Arguments, environment: [String: String], contexts: ContextFile
     ) throws(CommandError) {
         func variable(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-        func flag(_ name: String) -> String? { arguments.value(name).flatMap { $0.isEmpty ? nil : $0 } }
+        try Self.checkNotEmpty(arguments)
+        func flag(_ name: String) -> String? { arguments.value(name) }
         // An empty tenant is a value, in --tenant and in POSTERN_TENANT: no tenant is named, whatever a context says.
         let flags = Place(
             name: "--server", server: flag("server"), tenant: arguments.value("tenant"), keyFile: flag("key-file"),
@@ -81,6 +82,14 @@ struct Destination: Sendable, Equatable {
         tls = usable.lazy.compactMap(\.tls).first
         unusedKey = keyFile != nil ? nil : places.first { $0.keyFile != nil }.map { Self.describe($0) }
         productionContext = Self.productionContext(of: server, in: contexts)
+    }
+
+    /// Refuses empty values, such as of a script's variable that is not set. Taken as not given, they would lead to
+    /// another server or key, or to plain text.
+    static func checkNotEmpty(_ arguments: Arguments) throws(CommandError) {
+        let names = ["server", "key-file", "ca-file", "server-name", "cert", "key"]
+        guard let name = names.first(where: { arguments.value($0) == "" }) else { return }
+        throw .usage("--\(name) is empty", hint: "leave it out, or say what it is")
     }
 
     private static func productionContext(of server: String, in contexts: ContextFile) -> String? {
@@ -124,7 +133,7 @@ struct Destination: Sendable, Equatable {
 
     /// The addresses in a list with commas between them.
     static func servers(in list: String) -> [String] {
-        list.split(separator: ",").map { String($0.drop { $0 == " " }) }
+        list.split(separator: ",", omittingEmptySubsequences: false).map { String($0.drop { $0 == " " }) }
     }
 
     /// Whether two addresses in a list are the same one. Names are not resolved.

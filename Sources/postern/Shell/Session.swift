@@ -34,7 +34,7 @@ final class Session: Sendable {
         let formats = Output.Format.allCases.map { ($0.rawValue, $0) }
         self.output = Output(
             format: try arguments.choice("output", of: formats) ?? .table,
-            fields: arguments.value("fields")?.split(separator: ",").map(String.init),
+            fields: try arguments.elements("fields"),
             isQuiet: arguments.isSet("quiet"), hasHeaders: !arguments.isSet("no-headers"), isOfChange: !isReadOnly,
             console: console)
     }
@@ -127,8 +127,10 @@ final class Session: Sendable {
     /// answer is lost, the channel asks again, and the change is made once. On a call that only reads, the key means
     /// nothing.
     func callOptions(withKey: Bool = true) throws(CommandError) -> CallOptions {
-        var options = CallOptions(
-            timeout: try arguments.duration("timeout"), requestID: arguments.text("request-id") ?? .empty)
+        let timeout = try arguments.duration("timeout")
+        // No answer comes in no time. Some programs mean "for ever" by 0.
+        if timeout == Duration.zero { throw .usage("--timeout is above 0", hint: "without it: 10s") }
+        var options = CallOptions(timeout: timeout, requestID: arguments.text("request-id") ?? .empty)
         if withKey, sendsIdempotencyKeys, !isValidatingOnly { options.idempotencyKey = Self.newIdempotencyKey() }
         return options
     }

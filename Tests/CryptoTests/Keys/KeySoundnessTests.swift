@@ -93,7 +93,10 @@ import Testing
     }
 
     @Test func pointsOffTheCurveAreRefused() {
-        guard case .p256(let x, let y) = RFCKeys.p256 else { return }
+        guard case .p256(let x, let y) = RFCKeys.p256 else {
+            Issue.record("the key is not of P-256")
+            return
+        }
         #expect(error(.p256(x: x, y: y)) == nil)
         #expect(error(.p256(x: y, y: x)) == .malformed)
         let zero = [UInt8](repeating: 0, count: 32)

@@ -90,7 +90,10 @@ import Testing
     }
 
     @Test func partsThatDoNotFitAreRefused() throws {
-        guard case .p256(let x, let y) = SigningKey.generate(.es256).publicKey.jwk else { return }
+        guard case .p256(let x, let y) = SigningKey.generate(.es256).publicKey.jwk else {
+            Issue.record("the key of ES256 is not of P-256")
+            return
+        }
         let foreign = Self.p256DER(RFCKeys.p256Private, publicPoint: [0x04] + x + y)
         #expect(throws: CryptoError.unsoundKey) { try SigningKey(der: Secret(foreign)) }
     }

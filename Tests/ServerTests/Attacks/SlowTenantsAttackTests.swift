@@ -110,14 +110,7 @@ import Testing
             let client = try IdentityClient(server)
             for tenantID in Self.tenantIDs(6) {
                 try Self.makeTenant(client.client, tenantID)
-                try client.configureMail(
-                    tenantID: tenantID, ["delivery", "smtp", "sender_address", "allow_private_addresses"]
-                ) {
-                    $0.delivery = .smtp
-                    $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(silent.port), security: .none)
-                    $0.senderAddress = "no-reply@example.com"
-                    $0.allowPrivateAddresses = true
-                }
+                try Self.deliver(client, tenantID, through: silent.port)
                 for number in 0..<4 { try Self.sendLink(client, tenantID, to: Text("user\(number)@example.com")) }
             }
             let pool = server.instance.outboundPool
@@ -126,6 +119,59 @@ import Testing
             try client.deliverByWebhook(tenantID: "quick", url: "\(receiver.url)/mail")
             for number in 0..<3 { try Self.sendLink(client, "quick", to: Text("user\(number)@example.com")) }
             try await until("the tenant's mail is sent past servers that hang") { receiver.requestCount("/mail") == 3 }
+        }
+    }
+
+    private static func deliver(_ client: IdentityClient, _ tenantID: Text, through port: UInt16) throws {
+        try client.configureMail(
+            tenantID: tenantID, ["delivery", "smtp", "sender_address", "allow_private_addresses"]
+        ) {
+            $0.delivery = .smtp
+            $0.smtp = SmtpConfig(host: "127.0.0.1", port: Int32(port), security: .none)
+            $0.senderAddress = "no-reply@example.com"
+            $0.allowPrivateAddresses = true
+        }
+    }
+
+    /// There are more tenants than messages that may be on their way at once. Each could have a place, and a thread.
+    @Test func `Seventy tenants whose mail servers are known to hang leave places to another tenant`() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+        defer { receiver.close() }
+        let hanging = ConnectionThreads(name: "hanging-mail")
+        hanging.start { socket in
+            var byte: UInt8 = 0
+            while recv(socket, &byte, 1, 0) > 0 {}
+        }
+        let placeCount = DeliveryPlaces.countMax
+        try await withServer(configure: { $0.limits.outboundWorkers = 3 * placeCount }) { server in
+            defer { hanging.close() }
+            let client = try IdentityClient(server)
+            for tenantID in Self.tenantIDs(70) {
+                try Self.makeTenant(client.client, tenantID)
+                try Self.deliver(client, tenantID, through: hanging.port)
+                try Self.sendLink(client, tenantID, to: "user@example.com")
+            }
+            await server.project.mailer.wake()
+            try await until("every place is taken") { hanging.openCount == placeCount }
+            // These deliveries end after they count as slow.
+            try await Task.sleep(for: DeliveryPlaces.slow + .milliseconds(50))
+            hanging.cut()
+            // The tenants without a place were never slow, and get places now.
+            try await until("the deliveries have ended") {
+                await server.project.mailer.wake()
+                return hanging.acceptedCount == 70 && hanging.openCount == 6
+            }
+            server.clock.advance(by: .minutes(1))
+            try await until("the retries hang") {
+                await server.project.mailer.wake()
+                return hanging.openCount == 6 + DeliveryPlaces.heldUpMax
+            }
+            try Self.makeTenant(client.client, "quick")
+            try client.deliverByWebhook(tenantID: "quick", url: "\(receiver.url)/mail")
+            try Self.sendLink(client, "quick", to: "user@example.com")
+            await server.project.mailer.wake()
+            try await until("the tenant's mail is sent") { receiver.requestCount("/mail") == 1 }
+            #expect(hanging.openCount == 6 + DeliveryPlaces.heldUpMax)
         }
     }
 

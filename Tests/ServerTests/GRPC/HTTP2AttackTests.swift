@@ -73,6 +73,21 @@ import Transport
         }
     }
 
+    /// nghttp2 refuses these requests by itself as long as the client has not acknowledged the maximum.
+    @Test func `Requests above the maximum of streams end the connection if they go on`() async throws {
+        try await withServer { server in
+            let limits = server.project.limits
+            let code = try codeOfEnd(server) { raw in
+                for number in 0..<UInt32(limits.streamsMaxUnauthenticated + limits.cancelsPerSecondMax * 4) {
+                    let stream = 2 * number + 1
+                    try raw.send(RawHTTP2.request(stream, "/grpc.health.v1.Health/Watch"), RawHTTP2.message(stream))
+                }
+            }
+            #expect(code == RawHTTP2.enhanceYourCalm)
+            #expect(server.instance.server.metrics.framesRefused.value > 0)
+        }
+    }
+
     @Test func `Headers without an end are given up at their bound`() async throws {
         try await withServer { server in
             let frames = server.project.limits.headerFramesMax
