@@ -7,10 +7,15 @@ import Base
 /// (RFC 1035 §2.3.4), and where international addresses are taken, the encoded form of their labels (`xn--`).
 enum EmailDomain {
     static func isAcceptable(in canonical: Text, mayBeEncoded: Bool) -> Bool {
-        let domain = canonical.bytes.drop { $0 != UInt8(ascii: "@") }.dropFirst()
-        guard domain.count <= 253 else { return false }
-        return domain.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false).allSatisfy { label in
-            isAcceptable(label: label) && (mayBeEncoded || !label.starts(with: "xn--".utf8))
+        // Slices, because every new address comes here: splitting would allocate.
+        var rest = canonical.bytes.drop { $0 != UInt8(ascii: "@") }.dropFirst()
+        guard rest.count <= 253 else { return false }
+        while true {
+            let end = rest.firstIndex(of: UInt8(ascii: ".")) ?? rest.endIndex
+            let label = rest[rest.startIndex..<end]
+            guard isAcceptable(label: label), mayBeEncoded || !label.starts(with: "xn--".utf8) else { return false }
+            if end == rest.endIndex { return true }
+            rest = rest[end...].dropFirst()
         }
     }
 
