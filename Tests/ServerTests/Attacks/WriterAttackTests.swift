@@ -53,7 +53,7 @@ import Testing
             print("\(waits.count) changes meanwhile: half of them waited for \(half) users at most, all for \(most)")
             // The slices of the batch that runs, of its own, and of the time before the test looks again. A batch of
             // each stream would be 8,000 users.
-            #expect(waits.count > 10 && half <= 600 && most <= 2_000)
+            #expect(waits.count > 10 && half <= 1_000 && most <= 2_000)
         }
     }
 }
