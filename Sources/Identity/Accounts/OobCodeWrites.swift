@@ -127,8 +127,8 @@ extension WriteTransaction {
         if let countMax = OobCodes.keptMax(stored.requestType) {
             let older = try reading.oobCodes(OobSubjectKey(tenantID, of: stored))
             let oldest = older.sorted { $0.code.createdAtMicros < $1.code.createdAtMicros }
-            for (hash, code) in oldest.dropLast(countMax - 1) {
-                try removeWithTwin(hash: hash, code, tenantID: tenantID)
+            for old in oldest.dropLast(countMax - 1) {
+                try removeWithTwin(hash: old.hash, old.code, tenantID: tenantID)
             }
         }
         let key = TenantHashKey(tenantID, hash)

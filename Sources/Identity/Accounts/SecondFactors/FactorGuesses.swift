@@ -61,9 +61,7 @@ extension GuessThrottle {
     func knownAsker(
         ofFactor account: Account, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp
     ) -> KnownAsker? {
-        if deviceWithFactor(of: account, request, now: now) != nil { return .device }
-        guard let address, account.knownAddresses.contains(keys.address(address)) else { return nil }
-        return .address
+        knownAsker(of: account, by: deviceWithFactor(of: account, request, now: now), at: address)
     }
 
     private func deviceWithFactor(

@@ -64,9 +64,13 @@ extension GuessThrottle {
     public func knownAsker(
         _ account: Account?, _ request: EndUserRequest, address: EndUserAddress?, now: Timestamp
     ) -> KnownAsker? {
-        if device(of: account, request.deviceToken, tenantID: request.settings.tenantID, now: now) != nil {
-            return .device
-        }
+        let device = device(of: account, request.deviceToken, tenantID: request.settings.tenantID, now: now)
+        return knownAsker(of: account, by: device, at: address)
+    }
+
+    /// `device`: one that the account knows.
+    func knownAsker(of account: Account?, by device: DeviceTokens.Device?, at address: EndUserAddress?) -> KnownAsker? {
+        if device != nil { return .device }
         guard let account, let address, account.knownAddresses.contains(keys.address(address)) else { return nil }
         return .address
     }
