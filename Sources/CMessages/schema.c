@@ -1824,9 +1824,10 @@ static const PosternField postern__v1__api_key__fields[] = {
     [41] = {"allowed_addresses", 0, 0, 9, 2, 1, 0, 0, 0},
     [42] = {"previous_secret_until_micros", 0, 0, 1, 0, 0, 10, 0, 0},
     [43] = {"last_used_at_micros", 0, 0, 1, 0, 0, 11, 0, 0},
+    [44] = {"quota_owner_id", 0, 0, 9, 2, 0, 12, 0, 0},
 };
 const PosternSchema postern__v1__api_key__table = {
-    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 44, 0, 0,
+    &postern__v1__api_key__descriptor, postern__v1__api_key__fields, 45, 0, 0,
 };
 
 static const PosternField postern__v1__project_create_api_key_request__fields[] = {
@@ -2265,9 +2266,11 @@ static const PosternField postern__store__v1__stored_api_key__fields[] = {
     [1] = {"api_key", &postern__v1__api_key__table, 0, 10, 2, 0, 0, 0, 0},
     [2] = {"secret_hash", 0, 0, 8, 2, 0, 1, 0, 0},
     [3] = {"previous_secret_hash", 0, 0, 8, 2, 0, 2, 0, 0},
+    [4] = {"quota_owner_role", 0, postern_v1_Role__values, 5, 0, 0, 3, 1, 0},
+    [5] = {"quota_owner_quotas", &postern__v1__caller_quotas__table, 0, 10, 2, 0, 4, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_api_key__table = {
-    &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 4, 0, 0,
+    &postern__store__v1__stored_api_key__descriptor, postern__store__v1__stored_api_key__fields, 6, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_api_key_use__fields[] = {

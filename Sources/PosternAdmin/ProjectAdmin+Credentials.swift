@@ -34,7 +34,7 @@ extension ProjectAdmin {
     }
 
     /// Sets all quotas of a key together: a quota that is 0 takes the default of the role. They hold from the next
-    /// request on.
+    /// request on. The key no longer uses up the quotas of another credential (`quotaOwnerID`).
     ///
     /// Throws API_KEY_NOT_FOUND, INVALID_QUOTA.
     @discardableResult
@@ -46,7 +46,8 @@ extension ProjectAdmin {
         return try await required(project.updateApiKey(request, options: options).apiKey)
     }
 
-    /// Sets single quotas of a key; nil leaves a quota as it is, and 0 gives it the default of the role.
+    /// Sets single quotas of a key; nil leaves a quota as it is, and 0 gives it the default of the role. The key no
+    /// longer uses up the quotas of another credential.
     ///
     /// Throws API_KEY_NOT_FOUND, INVALID_QUOTA, and INVALID_UPDATE_MASK if all are nil.
     @discardableResult

@@ -16,12 +16,18 @@ public final class Caller: Sendable {
     public let exportsPasswordHashes: Bool
     /// The quotas that a project-admin set for this credential; 0 = the server's defaults.
     public let quotas: CallerQuotas
+    /// The credential to whose quotas the caller's changes are charged as well: it made or rotated this API key. Mostly
+    /// nil.
+    public let quotaOwner: QuotaHolder?
     /// When the credential ends by itself; nil: never.
     public let expiresAt: Timestamp?
     /// The networks that an API key may be used from; empty: any.
     public let allowedNetworks: [IPNetwork]
     /// What the caller showed.
     public let credential: Credential
+
+    /// The beginning of the ids of certificates' holders.
+    public static let certificatePrefix = [UInt8]("certificate:".utf8)
 
     /// What a caller shows, and what is needed to check it again.
     public enum Credential: Sendable {
@@ -37,7 +43,8 @@ public final class Caller: Sendable {
 
     private init(
         id: Text, role: Role, tenantID: Text?, trustsEndUserIP: Bool, exportsPasswordHashes: Bool = false,
-        quotas: CallerQuotas?, expiresAt: Timestamp?, allowedNetworks: [IPNetwork] = [], credential: Credential
+        quotas: CallerQuotas?, quotaOwner: QuotaHolder? = nil, expiresAt: Timestamp?,
+        allowedNetworks: [IPNetwork] = [], credential: Credential
     ) {
         self.id = id
         self.role = role
@@ -45,17 +52,20 @@ public final class Caller: Sendable {
         self.trustsEndUserIP = trustsEndUserIP
         self.exportsPasswordHashes = exportsPasswordHashes
         self.quotas = quotas ?? CallerQuotas()
+        self.quotaOwner = quotaOwner
         self.expiresAt = expiresAt
         self.allowedNetworks = allowedNetworks
         self.credential = credential
     }
 
     /// `isPrevious`: the secret that was shown is the previous one.
-    public convenience init(_ key: ApiKey, secretHash: [UInt8] = [], isPrevious: Bool = false) {
+    public convenience init(
+        _ key: ApiKey, quotaOwner: QuotaHolder? = nil, secretHash: [UInt8] = [], isPrevious: Bool = false
+    ) {
         let ends = [key.expiresAtMicros, isPrevious ? key.previousSecretUntilMicros : 0].filter { $0 != 0 }
         self.init(
             id: key.apiKeyID, role: key.role, tenantID: key.scope?.onlyTenantID, trustsEndUserIP: key.trustedEndUserIP,
-            exportsPasswordHashes: key.exportPasswordHashes, quotas: key.quotas,
+            exportsPasswordHashes: key.exportPasswordHashes, quotas: key.quotas, quotaOwner: quotaOwner,
             expiresAt: ends.min().map { Timestamp(microseconds: $0) },
             allowedNetworks: key.allowedAddresses.compactMap { IPNetwork($0.string) },
             credential: .apiKey(secretHash: secretHash))
@@ -73,7 +83,7 @@ public final class Caller: Sendable {
     public convenience init(_ mapping: CertificateMapping, until expiresAt: Timestamp) {
         let mappingID = mapping.certificateMappingID
         self.init(
-            id: Text(unchecked: [UInt8]("certificate:".utf8) + mappingID.bytes), role: mapping.role,
+            id: Text(unchecked: Self.certificatePrefix + mappingID.bytes), role: mapping.role,
             tenantID: mapping.scope?.onlyTenantID, trustsEndUserIP: mapping.trustedEndUserIP, quotas: mapping.quotas,
             expiresAt: expiresAt, credential: .certificate(mappingID: mappingID))
     }
@@ -90,7 +100,7 @@ public final class Caller: Sendable {
             tenantID: shown.tenantID ?? mapped.tenantID,
             trustsEndUserIP: shown.trustsEndUserIP && mapped.trustsEndUserIP,
             exportsPasswordHashes: shown.exportsPasswordHashes && mapped.exportsPasswordHashes, quotas: shown.quotas,
-            expiresAt: [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min(),
+            quotaOwner: shown.quotaOwner, expiresAt: [shown.expiresAt, mapped.expiresAt].compactMap(\.self).min(),
             allowedNetworks: shown.allowedNetworks, credential: .both(shown: shown, mapped: mapped))
     }
 

@@ -37,24 +37,22 @@ public struct QuotaLimits: Sendable {
         Self.value(settings.quotas.smsPerHour, Int64(limits.smsPerTenantAndHour))
     }
 
-    public func smsPerHour(_ caller: Caller) -> Int64 {
-        Self.value(caller.quotas.smsPerHour, Int64(limits.smsPerCallerAndHour))
+    public func smsPerHour(_ holder: QuotaHolder) -> Int64 {
+        Self.value(holder.quotas.smsPerHour, Int64(limits.smsPerCallerAndHour))
     }
 
-    public func mutationsPerSecond(_ caller: Caller) -> Int64 {
-        let isAdmin = caller.has(.tenantAdmin)
-        let standard = isAdmin ? limits.mutationsPerAdminPerSecond : limits.mutationsPerCallerPerSecond
-        return Self.value(caller.quotas.mutationsPerSecond, Int64(standard))
+    public func mutationsPerSecond(_ holder: QuotaHolder) -> Int64 {
+        let standard = holder.isAdmin ? limits.mutationsPerAdminPerSecond : limits.mutationsPerCallerPerSecond
+        return Self.value(holder.quotas.mutationsPerSecond, Int64(standard))
     }
 
-    public func writtenBytesPerHour(_ caller: Caller) -> Int64 {
-        let isAdmin = caller.has(.tenantAdmin)
-        let standard = isAdmin ? limits.writtenBytesPerAdminAndHour : limits.writtenBytesPerCallerAndHour
-        return Self.value(caller.quotas.writtenBytesPerHour, Int64(standard))
+    public func writtenBytesPerHour(_ holder: QuotaHolder) -> Int64 {
+        let standard = holder.isAdmin ? limits.writtenBytesPerAdminAndHour : limits.writtenBytesPerCallerAndHour
+        return Self.value(holder.quotas.writtenBytesPerHour, Int64(standard))
     }
 
-    /// Whether the quotas let `caller` do more than `other` in any way. Where neither has a quota that a project-admin
-    /// set, both have the defaults of their roles, which are not compared.
+    /// Whether the own quotas let `caller` do more than `other` in any way. Where neither has a quota that a
+    /// project-admin set, both have the defaults of their roles, which are not compared.
     ///
     /// | quota of `caller` | of `other` | more |
     /// |---|---|---|
@@ -63,8 +61,9 @@ public struct QuotaLimits: Sendable {
     /// | 5 | not set: 2,000 by default | no |
     /// | not set | not set | no |
     public func allow(_ caller: Caller, moreThan other: Caller) -> Bool {
-        func isMore(_ set: (CallerQuotas) -> Int64, _ limit: (Caller) -> Int64) -> Bool {
-            (set(caller.quotas) != 0 || set(other.quotas) != 0) && limit(caller) > limit(other)
+        func isMore(_ set: (CallerQuotas) -> Int64, _ limit: (QuotaHolder) -> Int64) -> Bool {
+            (set(caller.quotas) != 0 || set(other.quotas) != 0)
+                && limit(caller.quotaHolder) > limit(other.quotaHolder)
         }
         return isMore({ $0.mutationsPerSecond }, { mutationsPerSecond($0) })
             || isMore({ $0.writtenBytesPerHour }, { writtenBytesPerHour($0) })
@@ -72,6 +71,10 @@ public struct QuotaLimits: Sendable {
     }
 
     private static func value(_ set: Int64, _ standard: Int64) -> Int64 { max(1, set > 0 ? set : standard) }
+}
+
+extension QuotaHolder {
+    fileprivate var isAdmin: Bool { role.rawValue >= Role.tenantAdmin.rawValue }
 }
 
 extension TenantQuotas {

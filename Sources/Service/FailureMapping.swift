@@ -1,4 +1,5 @@
 import Base
+import Identity
 import Messages
 import Store
 
@@ -8,6 +9,7 @@ extension Failure {
     init(mapping error: any Error) {
         switch error {
         case let failure as Failure: self = failure
+        case let refused as RefusedCaller: self = refused.failure
         case let error as DecodeError: self = .undecodable(error)
         case let error as StoreError: self = .ofStore(error)
         case is CancellationError:

@@ -26,7 +26,9 @@ extension Router {
         } catch {
             let failure = Failure(mapping: error)
             // The failure is noted as for a method: otherwise keys could be tried here without a trace.
-            if let caller { note(failure, name.string, by: caller, requestID: .empty) }
+            if let caller = caller ?? (error as? RefusedCaller)?.caller {
+                note(failure, name.string, by: caller, requestID: .empty)
+            }
             return HTTPResponse(refusing: failure)
         }
     }

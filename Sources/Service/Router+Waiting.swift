@@ -199,8 +199,7 @@ extension Router {
         context.forgetAdmittedTenant()
         let known = exchange.caller
         var exchange = exchange
-        exchange.caller = try identify(
-            request, requestID: exchange.requestID, for: method, context, on: carrier)
+        exchange.caller = try identify(request, for: method, context, on: carrier)
         do throws(Failure) {
             try exchange.caller?.require(method.descriptor.role)
         } catch {

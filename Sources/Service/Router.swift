@@ -113,9 +113,7 @@ public final class Router: Dispatcher {
     ) {
         var caller: Caller?
         do {
-            caller = try identify(
-                incoming.request, requestID: Text(validating: incoming.requestID) ?? .empty, for: method, context,
-                on: carrier)
+            caller = try identify(incoming.request, for: method, context, on: carrier)
             try caller?.require(method.descriptor.role)
             guard incoming.kind == method.kind else { throw Failure.wrongMethodShape }
             switch method.body {
@@ -133,10 +131,11 @@ public final class Router: Dispatcher {
         } catch {
             let refusal = answersAtEnd(incoming, of: method, caller: caller, refused: error, on: carrier)
             guard let refusal else { return }
+            let refused = caller ?? (refusal as? RefusedCaller)?.caller
             let failure = fail(
-                stream: incoming.stream, with: refusal, method, by: caller, requestID: incoming.requestID,
+                stream: incoming.stream, with: refusal, method, by: refused, requestID: incoming.requestID,
                 start: incoming.start, on: carrier)
-            ended(incoming, of: method, by: caller, context, failure: failure, sentByteCount: 0, on: carrier)
+            ended(incoming, of: method, by: refused, context, failure: failure, sentByteCount: 0, on: carrier)
         }
     }
 
@@ -156,18 +155,18 @@ public final class Router: Dispatcher {
         return sentByteCount
     }
 
-    /// The caller; nil if the method needs none.
+    /// The caller; nil if the method needs none. `RefusedCaller` for a valid credential that may not be used over this
+    /// connection: `fail` notes it as it notes a call beyond a role.
     func identify<Carrier: CallCarrier>(
-        _ request: RequestEnvelope, requestID: @autoclosure () -> Text, for method: RegisteredMethod,
-        _ context: ConnectionContext, on carrier: isolated Carrier
+        _ request: RequestEnvelope, for method: RegisteredMethod, _ context: ConnectionContext,
+        on carrier: isolated Carrier
     ) throws -> Caller? {
         if method.descriptor.role == .unspecified { return nil }
         let caller = try gate.caller(authorization: request.metadata.authorization, context: context)
         do throws(Failure) {
             try countConnection(carrier, of: caller)
         } catch {
-            note(error, method.descriptor.fullName, by: caller, requestID: requestID())
-            throw error
+            throw RefusedCaller(caller, error)
         }
         return caller
     }
@@ -191,13 +190,13 @@ extension ClientCertificate {
 // MARK: - Outcomes
 
 extension Router {
-    /// Tells the client and the logs why a call failed.
+    /// Tells the client and the logs why a call failed. `caller`: nil where none was found; a `RefusedCaller` has one.
     func fail<Carrier: CallCarrier>(
         stream: UInt32, with error: any Error, _ method: RegisteredMethod, by caller: Caller?,
         requestID: UnsafeRawBufferPointer, start: Instant, on carrier: isolated Carrier
     ) -> Failure {
         let failure = told(Failure(mapping: error))
-        if let caller {
+        if let caller = caller ?? (error as? RefusedCaller)?.caller {
             note(failure, method.descriptor.fullName, by: caller, requestID: Text(validating: requestID) ?? .empty)
         }
         carrier.fail(stream: stream, failure, metadata: OutgoingMetadata(requestID: requestID))

@@ -90,7 +90,7 @@ import Testing
                 try Channel(address: server.address, credentials: .none, options: options)
             }
             for count in [0, 1, 2] {
-                let failure = Self.withDescriptors(left: count) { () -> Failure? in
+                let failure = withDescriptors(left: count) { () -> Failure? in
                     do throws(Failure) {
                         _ = try make()
                         return nil
@@ -103,7 +103,7 @@ import Testing
             let first = try make()
             #expect(try await askName(first) == "a")
             // There is no descriptor for a second thread: the channel shares the first one.
-            let second = try Self.withDescriptors(left: 0) { () throws(Failure) in try make() }
+            let second = try withDescriptors(left: 0) { () throws(Failure) in try make() }
             #expect(try await askName(second) == "a")
             // Now there are descriptors.
             let before = Self.loopThreadCount()
@@ -113,27 +113,6 @@ import Testing
             #expect(Self.loopThreadCount() == before + 1)
             for channel in [first, second, third, fourth] { await channel.shutdown() }
         }
-    }
-
-    /// Runs `body` while the process can open only `count` more descriptors.
-    private static func withDescriptors<Result, Trouble: Error>(
-        left count: Int, _ body: () throws(Trouble) -> Result
-    ) throws(Trouble) -> Result {
-        var taken: [Int32] = []
-        var limit = rlimit()
-        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        getrlimit(resource, &limit)
-        let before = limit
-        limit.rlim_cur = min(limit.rlim_max, 1_024)
-        setrlimit(resource, &limit)
-        while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { taken.append(descriptor) }
-        defer {
-            for descriptor in taken { close(descriptor) }
-            var before = before
-            setrlimit(resource, &before)
-        }
-        for _ in 0..<count { close(taken.removeLast()) }
-        return try body()
     }
 
     @Test func `A channel that is dropped closes its connection and fails its streams`() async throws {

@@ -117,6 +117,33 @@ import Wire
         }
     }
 
+    @Test func `A key that comes with another tenant's certificate is an event of the key's tenant`() async throws {
+        try await Self.withTLS { server, port, certificates in
+            for tenantID in ["acme", "beta"] as [Text] { try server.makeTenant(tenantID) }
+            try Self.create(server, Self.mapping(certificates, .tenantAdmin, tenants: .tenantID("beta")))
+            let admin = try server.connect()
+            let made: ProjectCreateApiKeyResponse = try admin.call(
+                "postern.v1.Project/CreateApiKey",
+                ProjectCreateApiKeyRequest(role: .tenantAdmin, scope: Scope(tenants: .tenantID("acme"))))
+            let client = try Self.client(certificates, port, [.uri(Self.mailer)])
+            let answer = try Self.ask(
+                client, "postern.v1.Users/Get", UsersGetRequest(uid: "u0"), key: made.secretKey)
+            #expect(answer == "INSUFFICIENT_PERMISSION")
+            let denied = EventFilter(kinds: [.callDenied])
+            let log = try RawStream<AuditWatchEventsResponse>(
+                server, "postern.v1.Audit/WatchEvents",
+                AuditWatchEventsRequest(tenantID: "acme", afterSequence: -1, filter: denied))
+            let event = try #require(try log.next()?.event)
+            #expect(event.caller == made.apiKey?.apiKeyID)
+            #expect(event.detail == "postern.v1.Users/Get INSUFFICIENT_PERMISSION")
+            for tenantID in ["", "beta"] as [Text] {
+                let others: AuditListEventsResponse = try admin.call(
+                    "postern.v1.Audit/ListEvents", AuditListEventsRequest(tenantID: tenantID, filter: denied))
+                #expect(others.events.isEmpty, "\(tenantID)")
+            }
+        }
+    }
+
     @Test func `The same name of another authority is nobody`() async throws {
         try await Self.withTLS { server, port, certificates in
             var wrong = try Self.mapping(certificates, .projectAdmin)

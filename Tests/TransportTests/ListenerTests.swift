@@ -70,6 +70,36 @@ import Testing
         }
     }
 
+    @Test func `A listener without descriptors closes who waits, and accepts the next connection`() async throws {
+        let room = Room()
+        room.isThere.store(true, ordering: .relaxed)
+        try await withListener(room) { loop, listener in
+            #expect(closesWithoutDescriptors(loop, listener))
+            let next = connect(to: listener.address.port)
+            defer { _ = Glibc.close(next) }
+            _ = Glibc.close(try await room.accepted.value())
+        }
+    }
+
+    /// Whether the listener closes a connection in ten seconds. The descriptors run out while the connection waits in
+    /// the kernel's queue, and meanwhile the loop does nothing.
+    private func closesWithoutDescriptors(_ loop: EventLoop, _ listener: Listener) -> Bool {
+        let (isHeld, mayGoOn) = (Base.Semaphore(), Base.Semaphore())
+        loop.run {
+            isHeld.signal()
+            mayGoOn.wait()
+        }
+        isHeld.wait()
+        let client = connect(to: listener.address.port)
+        defer { _ = Glibc.close(client) }
+        return withDescriptors(left: 0) {
+            mayGoOn.signal()
+            var waiting = pollfd(fd: client, events: Int16(POLLIN), revents: 0)
+            var byte: UInt8 = 0
+            return poll(&waiting, 1, 10_000) == 1 && recv(client, &byte, 1, 0) == 0
+        }
+    }
+
     @Test func `A turn accepts no more connections than its bound, and none while there is no room`() throws {
         let socket = try ListeningSocket(.loopback(), backlog: 16)
         defer { socket.close() }

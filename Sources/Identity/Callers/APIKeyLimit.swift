@@ -7,16 +7,20 @@ import Store
 // other writes wait for it.
 
 extension ReadTransaction {
-    /// The ended keys of the tenant that `key` is for, the first to end first. None while the tenant has fewer keys
-    /// than the limit, or where there is no limit.
+    /// The ended keys of the tenant that `key` is for, the first to end first, without those that are the owner of the
+    /// quota of a key in force. None while the tenant has fewer keys than the limit, or where there is no limit.
     func endedKeys(beside key: ApiKey, by maker: Caller?, limits: Limits, now: Timestamp) throws -> [Text] {
         guard let tenantID = maker?.limitedTenantID(of: key) else { return [] }
         let ids = try keyIDs(of: tenantID, limits: limits)
         guard ids.count >= limits.administration.apiKeysPerTenantMax else { return [] }
         var ended: [(at: Int64, id: Text)] = []
+        var quotaOwners: Set<Text> = []
         for id in ids {
-            if let at = try endOfKey(id, now: now) { ended.append((at, id)) }
+            guard let key = try get(Tables.apiKeys, TextKey(id))?.apiKey else { continue }
+            if let at = key.endedAt(now: now) { ended.append((at, id)) } else { quotaOwners.insert(key.quotaOwnerID) }
         }
+        // The quotas of such a key still bind the keys that are in force.
+        ended.removeAll { quotaOwners.contains($0.id) }
         return ended.sorted { ($0.at, $0.id) < ($1.at, $1.id) }.map(\.id)
     }
 

@@ -23,7 +23,10 @@ extension CallerDirectory {
                 var (stored, key) = try transaction.reading.storedAPIKey(id, managedBy: admin, now: now)
                 let (before, keyBefore) = (stored, key)
                 if let displayName { key.displayName = displayName }
-                if let quotas { key.quotas = quotas.applied(to: key.quotas) }
+                if let quotas {
+                    key.quotas = quotas.applied(to: key.quotas)
+                    stored.setQuotaOwner(nil, of: &key)
+                }
                 if let addresses = restrictions.allowedAddresses { key.allowedAddresses = addresses }
                 if let expiresAt = restrictions.expiresAtMicros { key.expiresAtMicros = expiresAt }
                 if keyBefore.isLastingAdmin, !key.isLastingAdmin {

@@ -69,8 +69,9 @@ public final class CallerDirectory: Sendable {
         credentials.places(of: caller, certificate)
     }
 
-    /// The caller behind a credential, a certificate, or both. With both, each has to allow what the caller does. Nil
-    /// for a credential that is not valid, whatever the certificate. A certificate without a mapping is ignored.
+    /// The caller behind a credential, a certificate, or both. With both, each has to allow what the caller does:
+    /// `RefusedCaller` where they are for different tenants. Nil for a credential that is not valid, whatever the
+    /// certificate. A certificate without a mapping is ignored.
     public func caller(
         authorization: UnsafeRawBufferPointer?, certificate: ClientCertificate?,
         in transaction: borrowing ReadTransaction
@@ -79,7 +80,12 @@ public final class CallerDirectory: Sendable {
         let mapped = try certificate.flatMap { try transaction.caller(of: $0, now: resources.clock.now()) }
         guard let authorization else { return mapped }
         guard let shown = try caller(authorization: authorization, in: transaction) else { return nil }
-        return try mapped.map { try Caller(shown, boundBy: $0) } ?? shown
+        guard let mapped else { return shown }
+        do throws(Failure) {
+            return try Caller(shown, boundBy: mapped)
+        } catch {
+            throw RefusedCaller(shown, error)
+        }
     }
 
     /// The caller behind `Bearer pk_…` or `Bearer <JWT>`, or nil. `Bearer` may be written in any case.
@@ -115,7 +121,8 @@ public final class CallerDirectory: Sendable {
         guard key.count <= 256, key.count > idEnd + 1, key[idEnd] == UInt8(ascii: "_"),
             let id = Text(validating: Array(key[idStart..<idEnd])),
             let stored = try transaction.get(Tables.apiKeys, TextKey(id)),
-            let caller = Caller(stored, secretHash: Digest.sha256(key))
+            let caller = try Caller(
+                stored, secretHash: Digest.sha256(key), quotaOwner: transaction.quotaOwner(of: stored))
         else { return nil }
         try caller.checkLife(now: resources.clock.now())
         return caller
@@ -174,9 +181,11 @@ public final class CallerDirectory: Sendable {
         let now = resources.clock.now()
         var (made, secret) = try makeKey(wanted, now: now)
         try maker?.checkMayMake(made)
-        // Otherwise a limited key could make a key without limits.
-        if let maker, !maker.has(.projectAdmin), maker.quotas != CallerQuotas() { made.quotas = maker.quotas }
-        let (key, stored) = (made, StoredApiKey(made, secret: secret))
+        let owner = maker?.quotaOwnerOfItsKeys
+        // Otherwise a limited key could make keys without limits.
+        if let maker, owner != nil { made.quotas = maker.quotas }
+        made.quotaOwnerID = owner?.id ?? .empty
+        let (key, stored) = (made, StoredApiKey(made, secret: secret, quotaOwner: owner))
         try keep(secret)
         let limits = resources.limits
         let ended = try resources.store.read { try $0.endedKeys(beside: key, by: maker, limits: limits, now: now) }
@@ -258,8 +267,10 @@ public final class CallerDirectory: Sendable {
 
 extension StoredApiKey {
     /// The record of a new key, which has the hash of its secret and not the secret.
-    fileprivate init(_ key: ApiKey, secret: Secret) {
-        self.init(apiKey: key, secretHash: secret.withBytes { Digest.sha256($0) })
+    fileprivate init(_ key: ApiKey, secret: Secret, quotaOwner: QuotaHolder? = nil) {
+        self.init(
+            apiKey: key, secretHash: secret.withBytes { Digest.sha256($0) },
+            quotaOwnerRole: quotaOwner?.role ?? .unspecified, quotaOwnerQuotas: quotaOwner?.quotas)
     }
 }
 

@@ -20,6 +20,7 @@ struct CredentialMarks: Sendable {
 
     func isCurrent(asOf snapshot: Snapshot, _ places: CallerPlaces) -> Bool {
         marks.isUnchanged(places.shown, since: snapshot) && marks.isUnchanged(places.certificate, since: snapshot)
+            && marks.isUnchanged(places.quotaOwner, since: snapshot)
     }
 
     /// `certificate`: that of the connection. A mapping that is made for it later binds the caller as well.
@@ -32,7 +33,12 @@ struct CredentialMarks: Sendable {
         case .both(let caller, _): return places(of: caller, certificate)
         }
         let bound = certificate.map { Self.hash(.certificate, $0.identity.mappingID) }
-        return CallerPlaces(shown: shown, certificate: bound ?? shown)
+        // The caller has the quotas of its quota's owner in it.
+        let owner = caller.quotaOwner.map { owner in
+            let record = Self.record(ofCaller: owner.id)
+            return Self.hash(record.kind, record.id)
+        }
+        return CallerPlaces(shown: shown, certificate: bound ?? shown, quotaOwner: owner ?? shown)
     }
 
     /// Seeded anew in each process, so that nobody can choose ids that share a mark with another's.
@@ -48,4 +54,5 @@ struct CredentialMarks: Sendable {
 public struct CallerPlaces: Sendable {
     fileprivate let shown: Int
     fileprivate let certificate: Int
+    fileprivate let quotaOwner: Int
 }

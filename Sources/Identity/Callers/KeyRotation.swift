@@ -20,6 +20,7 @@ extension CallerDirectory {
             // A caller who rotates a key gets its secret, and with it the key's rights and quotas.
             try admin?.checkMayRenew(key, limits: limits)
             try key.checkNotRevoked()
+            if let owner = admin?.quotaOwnerOfItsKeys, owner.id != id { stored.setQuotaOwner(owner, of: &key) }
             key.previousSecretUntilMicros = overlapSeconds == 0 ? 0 : (now + .seconds(overlapSeconds)).microseconds
             stored.previousSecretHash = overlapSeconds == 0 ? [] : stored.secretHash
             stored.secretHash = Digest.sha256(secret)
@@ -51,11 +52,11 @@ extension StoredApiKey {
 
 extension Caller {
     /// The caller of a key that is not revoked and has this secret, as its present or its previous one.
-    convenience init?(_ stored: StoredApiKey, secretHash: [UInt8]) {
+    convenience init?(_ stored: StoredApiKey, secretHash: [UInt8], quotaOwner: QuotaHolder? = nil) {
         guard let key = stored.apiKey, key.revokedAtMicros == 0, !secretHash.isEmpty else { return nil }
         let isPrevious = !constantTimeEqual(stored.secretHash, secretHash)
         guard !isPrevious || constantTimeEqual(stored.previousSecretHash, secretHash) else { return nil }
-        self.init(key, secretHash: secretHash, isPrevious: isPrevious)
+        self.init(key, quotaOwner: quotaOwner, secretHash: secretHash, isPrevious: isPrevious)
     }
 
     /// API_KEY_EXPIRED.

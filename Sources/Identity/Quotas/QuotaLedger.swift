@@ -179,18 +179,31 @@ extension QuotaLedger {
         let bytesPerHour: Int64
     }
 
-    /// The caller's own account, and that of the admins of its tenant: docs/decisions/0107.
+    /// The caller's own account, that of the owner of its quota (docs/decisions/0098), and that of the admins of its
+    /// tenant (docs/decisions/0107).
     private func rates(of caller: Caller) -> [Rates] {
-        let own = Rates(
-            key: caller.id, mutationsPerSecond: limits.mutationsPerSecond(caller),
-            bytesPerHour: limits.writtenBytesPerHour(caller))
-        guard caller.has(.tenantAdmin), let tenantID = caller.tenantID else { return [own] }
+        let own = rates(of: caller.quotaHolder)
+        return switch (caller.quotaOwner.map { rates(of: $0) }, sharedRates(of: caller, own)) {
+        case (nil, nil): [own]
+        case (nil, let shared?): [own, shared]
+        case (let owner?, nil): [own, owner]
+        case (let owner?, let shared?): [own, owner, shared]
+        }
+    }
+
+    private func rates(of holder: QuotaHolder) -> Rates {
+        Rates(
+            key: holder.id, mutationsPerSecond: limits.mutationsPerSecond(holder),
+            bytesPerHour: limits.writtenBytesPerHour(holder))
+    }
+
+    private func sharedRates(of caller: Caller, _ own: Rates) -> Rates? {
+        guard caller.has(.tenantAdmin), let tenantID = caller.tenantID else { return nil }
         // The id of a credential never has a blank.
-        let shared = Rates(
+        return Rates(
             key: Text(unchecked: [UInt8]("admins of ".utf8) + tenantID.bytes),
             mutationsPerSecond: max(own.mutationsPerSecond, Int64(limits.limits.mutationsPerAdminPerSecond)),
             bytesPerHour: max(own.bytesPerHour, Int64(limits.limits.writtenBytesPerAdminAndHour)))
-        return [own, shared]
     }
 
     private func refusal(_ rates: Rates, _ account: CallerAccount, for purpose: WritePurpose) -> Refusal? {

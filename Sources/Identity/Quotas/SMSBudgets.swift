@@ -17,7 +17,7 @@ public import Store
 /// | end user's address | 20 an hour | TOO_MANY_ATTEMPTS_TRY_LATER |
 /// | region that the tenant does not name | 100 an hour | QUOTA_EXCEEDED |
 /// | tenant | its quota, 1,000 an hour | QUOTA_EXCEEDED |
-/// | credential, over all tenants | its quota, 1,000 an hour | QUOTA_EXCEEDED |
+/// | credential, over all tenants; also the owner of its quota | its quota, 1,000 an hour | QUOTA_EXCEEDED |
 ///
 /// The last four are shared by many users, and strangers can spend them. A sign-in that waits for its second factor may
 /// overdraw each of them by as much again. Of such codes a user gets 5 an hour, and 5 more each from addresses and from

@@ -355,13 +355,25 @@ public struct StoredApiKey: Message {
     /// SHA-256 of the previous secret key, which is valid until the key's `previous_secret_until_micros`. Empty: there is
     /// no previous secret.
     public var previousSecretHash: [UInt8] = []
+    /// For a key with a `quota_owner_id`: the role and the quotas of that credential when it last made or rotated a key on
+    /// the way to this one. They hold once its own record is gone.
+    public var quotaOwnerRole: Role = .unspecified
+    public var quotaOwnerQuotas: CallerQuotas?
 
     public init() {}
 
-    public init(apiKey: ApiKey? = nil, secretHash: [UInt8] = [], previousSecretHash: [UInt8] = []) {
+    public init(
+        apiKey: ApiKey? = nil,
+        secretHash: [UInt8] = [],
+        previousSecretHash: [UInt8] = [],
+        quotaOwnerRole: Role = .unspecified,
+        quotaOwnerQuotas: CallerQuotas? = nil
+    ) {
         self.apiKey = apiKey
         self.secretHash = secretHash
         self.previousSecretHash = previousSecretHash
+        self.quotaOwnerRole = quotaOwnerRole
+        self.quotaOwnerQuotas = quotaOwnerQuotas
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -369,6 +381,8 @@ public struct StoredApiKey: Message {
         @inlinable public static var apiKey: Int { 1 }
         @inlinable public static var secretHash: Int { 2 }
         @inlinable public static var previousSecretHash: Int { 3 }
+        @inlinable public static var quotaOwnerRole: Int { 4 }
+        @inlinable public static var quotaOwnerQuotas: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -386,12 +400,16 @@ extension StoredApiKey: ConvertibleToC {
         self.apiKey = source.pointee.api_key.map { ApiKey(copying: $0) }
         self.secretHash = [UInt8](copying: source.pointee.secret_hash)
         self.previousSecretHash = [UInt8](copying: source.pointee.previous_secret_hash)
+        self.quotaOwnerRole = enumeration(source.pointee.quota_owner_role.rawValue)
+        self.quotaOwnerQuotas = source.pointee.quota_owner_quotas.map { CallerQuotas(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredApiKey>, arena: Arena) {
         if let value = self.apiKey { target.pointee.api_key = arena.make(value) }
         target.pointee.secret_hash = arena.copy(self.secretHash)
         target.pointee.previous_secret_hash = arena.copy(self.previousSecretHash)
+        target.pointee.quota_owner_role = Postern__V1__Role(rawValue: UInt32(self.quotaOwnerRole.rawValue))
+        if let value = self.quotaOwnerQuotas { target.pointee.quota_owner_quotas = arena.make(value) }
     }
 }
 

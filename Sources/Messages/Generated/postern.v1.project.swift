@@ -36,6 +36,10 @@ public struct ApiKey: Message {
     public var previousSecretUntilMicros: Int64 = 0
     /// When the key was last seen in use, to the hour; 0 = not since servers note it. Set by the server.
     public var lastUsedAtMicros: Int64 = 0
+    /// The credential whose quotas this key uses up as well as its own: a credential with quotas made or rotated the key.
+    /// The id is the one that Project.WhoAmI tells that credential. Empty: the key has its own quotas only. Set by the
+    /// server, and emptied when a project-admin sets the key's quotas.
+    public var quotaOwnerID: Text = .empty
 
     public init() {}
 
@@ -52,7 +56,8 @@ public struct ApiKey: Message {
         expiresAtMicros: Int64 = 0,
         allowedAddresses: [Text] = [],
         previousSecretUntilMicros: Int64 = 0,
-        lastUsedAtMicros: Int64 = 0
+        lastUsedAtMicros: Int64 = 0,
+        quotaOwnerID: Text = .empty
     ) {
         self.apiKeyID = apiKeyID
         self.role = role
@@ -67,6 +72,7 @@ public struct ApiKey: Message {
         self.allowedAddresses = allowedAddresses
         self.previousSecretUntilMicros = previousSecretUntilMicros
         self.lastUsedAtMicros = lastUsedAtMicros
+        self.quotaOwnerID = quotaOwnerID
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -84,6 +90,7 @@ public struct ApiKey: Message {
         @inlinable public static var allowedAddresses: Int { 41 }
         @inlinable public static var previousSecretUntilMicros: Int { 42 }
         @inlinable public static var lastUsedAtMicros: Int { 43 }
+        @inlinable public static var quotaOwnerID: Int { 44 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -111,6 +118,7 @@ extension ApiKey: ConvertibleToC {
         self.allowedAddresses = elements(source.pointee.n_allowed_addresses, source.pointee.allowed_addresses) { Text(copying: $0) }
         self.previousSecretUntilMicros = source.pointee.previous_secret_until_micros
         self.lastUsedAtMicros = source.pointee.last_used_at_micros
+        self.quotaOwnerID = Text(copying: source.pointee.quota_owner_id)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__ApiKey>, arena: Arena) {
@@ -128,6 +136,7 @@ extension ApiKey: ConvertibleToC {
         target.pointee.allowed_addresses = arena.copyEach(self.allowedAddresses) { arena.copy($0) }
         target.pointee.previous_secret_until_micros = self.previousSecretUntilMicros
         target.pointee.last_used_at_micros = self.lastUsedAtMicros
+        target.pointee.quota_owner_id = arena.copy(self.quotaOwnerID)
     }
 }
 
@@ -262,7 +271,8 @@ public struct ProjectUpdateApiKeyRequest: Message {
     public var apiKeyID: Text = .empty
     public var updateMask: ProtobufFieldMask?
     public var displayName: Text = .empty
-    /// Mask paths: quotas, or quotas.mutations_per_second and so on, which leave the other quotas as they are.
+    /// Mask paths: quotas, or quotas.mutations_per_second and so on, which leave the other quotas as they are. Each path
+    /// also empties the key's quota_owner_id.
     public var quotas: CallerQuotas?
     public var validateOnly: Bool = false
     public var expiresAtMicros: Int64 = 0

@@ -63,7 +63,8 @@ extension TenantQuotas: ConvertibleToC {
 }
 
 /// How much of the server one API key or service account may use. 0 = the server's default for its role. Project-admins
-/// and tenants for load tests have no rates.
+/// and tenants for load tests have no rates. The API keys that a credential with quotas makes or rotates use up its
+/// quotas as well as their own: see ApiKey.quota_owner_id.
 public struct CallerQuotas: Message {
     /// Changes a second; four seconds' worth may come at once.
     public var mutationsPerSecond: Int64 = 0

@@ -356,7 +356,8 @@ extension MethodDescriptor {
 
     /// Makes an API key. The answer holds the key; it cannot be read again. A tenant-admin only makes keys that may do no
     /// more than its own credential: no higher role, no other tenant, no quotas, and, if it calls with an API key, no
-    /// later end and no other addresses than that key's. A tenant-admin of all tenants makes keys for one tenant each.
+    /// later end and no other addresses than that key's. A tenant-admin of all tenants makes keys for one tenant each. A
+    /// key that a credential with quotas makes has the same quotas, and uses up the maker's as well: see quota_owner_id.
     /// Refusals: INVALID_QUOTA, INVALID_ROLE, INVALID_SCOPE, INVALID_DISPLAY_NAME, INVALID_EXPIRY, INVALID_ADDRESS_RANGE,
     /// INSUFFICIENT_PERMISSION, TENANT_NOT_FOUND, TOO_MANY_API_KEYS.
     static let projectCreateApiKey = MethodDescriptor(
@@ -382,7 +383,8 @@ extension MethodDescriptor {
         refusedWhenDisabled: false, allowedBeyondQuota: true, allowedWhenSuspended: false)
 
     /// Gives an API key a new secret. The old secret stays valid for `overlap_seconds`, and a secret from before that one
-    /// ends at once: a key has two valid secrets at most. The id, the rights and the expiry stay. Refusals:
+    /// ends at once: a key has two valid secrets at most. The id, the rights and the expiry stay. A key that another
+    /// credential with quotas rotates uses up these quotas as well from then on: see quota_owner_id. Refusals:
     /// INVALID_DURATION, API_KEY_NOT_FOUND, API_KEY_REVOKED, INSUFFICIENT_PERMISSION (a tenant-admin, for a key with more
     /// rights or higher quotas than its own).
     static let projectRotateApiKey = MethodDescriptor(

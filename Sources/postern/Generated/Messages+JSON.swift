@@ -616,6 +616,7 @@ extension Messages.ApiKey: MessageJSON {
             .init("allowed_addresses", .array(self.allowedAddresses.map { .string($0) })),
             .init("previous_secret_until_micros", .integer(self.previousSecretUntilMicros)),
             .init("last_used_at_micros", .integer(self.lastUsedAtMicros)),
+            .init("quota_owner_id", .string(self.quotaOwnerID)),
         ])
     }
 }

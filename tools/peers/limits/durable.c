@@ -15,6 +15,8 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
+// As many users as tools/bench seeds in posternd: a deeper tree has more pages to write in each commit.
+enum { users_at_first = 100000 };
 enum { threads_max = 64, connections_max = 256, request_size = 200, answer_size = 1400 };
 
 // Connections whose sign-in waits for its next step. There are never more than all connections.
@@ -144,7 +146,7 @@ int main(int argument_count, char **arguments) {
     if (sodium_init() < 0) return 1;
     key = EVP_RSA_gen(2048);
     open_records(arguments[1]);
-    commit_batch(1);
+    commit_batch(users_at_first);
     int near[connections_max], far[connections_max];
     connect_all(near, far, count);
     pid_t clients = fork();

@@ -229,7 +229,7 @@ void   postern__v1__project_backup_response__init
   static const Postern__V1__ProjectBackupResponse init_value = POSTERN__V1__PROJECT_BACKUP_RESPONSE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[13] =
+static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[14] =
 {
   {
     "api_key_id",
@@ -387,6 +387,18 @@ static const ProtobufCFieldDescriptor postern__v1__api_key__field_descriptors[13
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quota_owner_id",
+    44,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__ApiKey, quota_owner_id),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__api_key__field_indices_by_name[] = {
   10,   /* field[10] = allowed_addresses */
@@ -397,6 +409,7 @@ static const unsigned postern__v1__api_key__field_indices_by_name[] = {
   8,   /* field[8] = export_password_hashes */
   12,   /* field[12] = last_used_at_micros */
   11,   /* field[11] = previous_secret_until_micros */
+  13,   /* field[13] = quota_owner_id */
   7,   /* field[7] = quotas */
   6,   /* field[6] = revoked_at_micros */
   1,   /* field[1] = role */
@@ -409,7 +422,7 @@ static const ProtobufCIntRange postern__v1__api_key__number_ranges[4 + 1] =
   { 30, 7 },
   { 33, 8 },
   { 40, 9 },
-  { 0, 13 }
+  { 0, 14 }
 };
 const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
 {
@@ -419,7 +432,7 @@ const ProtobufCMessageDescriptor postern__v1__api_key__descriptor =
   "Postern__V1__ApiKey",
   "postern.v1",
   sizeof(Postern__V1__ApiKey),
-  13,
+  14,
   postern__v1__api_key__field_descriptors,
   postern__v1__api_key__field_indices_by_name,
   4,  postern__v1__api_key__number_ranges,

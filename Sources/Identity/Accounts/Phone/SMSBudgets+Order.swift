@@ -43,7 +43,9 @@ extension SMSBudgets {
         }
         charge(.tenant, [], limits.smsPerHour(settings), quota: .tenantSMS)
         if let caller = request.caller, !caller.has(.projectAdmin) {
-            charge(.caller, caller.id.bytes, limits.smsPerHour(caller), tenantID: .empty, quota: .callerSMS)
+            for holder in caller.quotaHolders {
+                charge(.caller, holder.id.bytes, limits.smsPerHour(holder), tenantID: .empty, quota: .callerSMS)
+            }
         }
         return charges
     }

@@ -90,10 +90,11 @@ struct  Postern__V1__ApiKey
   ProtobufCBinaryData *allowed_addresses;
   int64_t previous_secret_until_micros;
   int64_t last_used_at_micros;
+  ProtobufCBinaryData quota_owner_id;
 };
 #define POSTERN__V1__API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__api_key__descriptor) \
-    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0, 0, 0,NULL, 0, 0 }
+    , {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL, {0,NULL}, 0, 0, 0, NULL, 0, 0, 0,NULL, 0, 0, {0,NULL} }
 
 
 struct  Postern__V1__ProjectCreateApiKeyRequest

@@ -637,7 +637,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_tenant__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_tenant__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key__field_descriptors[5] =
 {
   {
     "api_key",
@@ -675,16 +675,42 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_api_key__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "quota_owner_role",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_ENUM,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredApiKey, quota_owner_role),
+    &postern__v1__role__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+  {
+    "quota_owner_quotas",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredApiKey, quota_owner_quotas),
+    &postern__v1__caller_quotas__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_api_key__field_indices_by_name[] = {
   0,   /* field[0] = api_key */
   2,   /* field[2] = previous_secret_hash */
+  4,   /* field[4] = quota_owner_quotas */
+  3,   /* field[3] = quota_owner_role */
   1,   /* field[1] = secret_hash */
 };
 static const ProtobufCIntRange postern__store__v1__stored_api_key__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor =
 {
@@ -694,7 +720,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor 
   "Postern__Store__V1__StoredApiKey",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredApiKey),
-  3,
+  5,
   postern__store__v1__stored_api_key__field_descriptors,
   postern__store__v1__stored_api_key__field_indices_by_name,
   1,  postern__store__v1__stored_api_key__number_ranges,

@@ -17,6 +17,8 @@ PROTOBUF_C__BEGIN_DECLS
 #include "postern/v1/audit.pb-c.h"
 #include "postern/v1/certificates.pb-c.h"
 #include "postern/v1/project.pb-c.h"
+#include "postern/v1/quotas.pb-c.h"
+#include "postern/v1/role.pb-c.h"
 #include "postern/v1/sessions.pb-c.h"
 #include "postern/v1/tenants.pb-c.h"
 #include "postern/v1/tokens.pb-c.h"
@@ -127,10 +129,12 @@ struct  Postern__Store__V1__StoredApiKey
   Postern__V1__ApiKey *api_key;
   ProtobufCBinaryData secret_hash;
   ProtobufCBinaryData previous_secret_hash;
+  Postern__V1__Role quota_owner_role;
+  Postern__V1__CallerQuotas *quota_owner_quotas;
 };
 #define POSTERN__STORE__V1__STORED_API_KEY__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_api_key__descriptor) \
-    , NULL, {0,NULL}, {0,NULL} }
+    , NULL, {0,NULL}, {0,NULL}, POSTERN__V1__ROLE__ROLE_UNSPECIFIED, NULL }
 
 
 struct  Postern__Store__V1__StoredApiKeyUse
