@@ -177,7 +177,8 @@ let package = Package(
             ]),
         tests("ExamplesTests", ["Base", "JSON", "Messages", "ExampleTerminal", "ExampleService"]),
         tests(
-            "PosternAdminTests", ["Base", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
+            "PosternAdminTests",
+            ["Base", "Crypto", "Messages", "Store", "Identity", "Service", "PosternClient", "PosternAdmin"]),
         tests(
             "posternTests",
             [

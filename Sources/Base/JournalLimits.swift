@@ -7,6 +7,9 @@ public struct JournalLimits: Sendable {
     public var patience = Duration.seconds(2)
     /// How long the engine may take for one answer before the connection counts as lost.
     public var answerTimeout = Duration.seconds(10)
+    /// If the engine sends nothing for this long while a node waits for an answer to a question that changes nothing,
+    /// the node asks over a new connection. A node of a slow engine waits longer (`ReadPatience`).
+    public var readSilenceMin = Duration.seconds(2)
     /// How long a node waits between two looks at the journal if the engine cannot notify it.
     public var pollInterval = Duration.milliseconds(50)
     /// The same if the engine can notify it: a dead connection brings no notifications.
@@ -40,6 +43,10 @@ public struct JournalLimits: Sendable {
     public var byteCountBetweenSnapshots = 256 << 20
     /// The size of the parts of a snapshot.
     public var snapshotPartByteCount = 1 << 20
+    /// How long a node leaves snapshots to the others if its process ended while it made one: five times as long each
+    /// further time, up to the second value.
+    public var snapshotPauseMin = Duration.minutes(5)
+    public var snapshotPauseMax = Duration.hours(24)
     /// If nobody has worked on a snapshot for this long, it is abandoned. The same applies to the joining of a node.
     public var abandonedAfter = Duration.seconds(60)
     /// How often a node tells the others that it is there, and how far it has come.

@@ -273,7 +273,7 @@ public struct Limits: Sendable {
 
     // Refusals
     public var denialsKeptPerTenant = 10_000
-    /// Of all tenants: 1 GiB of records of at most 268 bytes. Each tenant keeps its last `denialsKeptAtLeast`.
+    /// Of all tenants: 1.2 GiB of records of at most 315 bytes. Each tenant keeps its last `denialsKeptAtLeast`.
     public var denialsKeptInAll = 4_000_000
     public var denialsKeptAtLeast = 100
     public var denialCountsKept = Duration.days(90)

@@ -318,9 +318,10 @@ static const PosternField postern__v1__email_configs_preview_template_request__f
     [2] = {"request_type", 0, postern_v1_OobRequestType__values, 5, 0, 0, 1, 1, 0},
     [3] = {"locale", 0, 0, 9, 2, 0, 2, 0, 0},
     [4] = {"template", &postern__v1__email_template__table, 0, 10, 2, 0, 3, 0, 0},
+    [5] = {"without_names", 0, 0, 4, 0, 0, 4, 0, 0},
 };
 const PosternSchema postern__v1__email_configs_preview_template_request__table = {
-    &postern__v1__email_configs_preview_template_request__descriptor, postern__v1__email_configs_preview_template_request__fields, 5, 0, 0,
+    &postern__v1__email_configs_preview_template_request__descriptor, postern__v1__email_configs_preview_template_request__fields, 6, 0, 0,
 };
 
 static const PosternField postern__v1__email_configs_preview_template_response__fields[] = {
@@ -1029,9 +1030,10 @@ const PosternSchema postern__v1__quota_use__table = {
 static const PosternField postern__v1__tenants_get_usage_response__fields[] = {
     [1] = {"quotas", &postern__v1__quota_use__table, 0, 10, 2, 1, 0, 0, 0},
     [2] = {"stored_rows", 0, 0, 1, 0, 0, 0, 0, 0},
+    [3] = {"stored_events", 0, 0, 1, 0, 0, 1, 0, 0},
 };
 const PosternSchema postern__v1__tenants_get_usage_response__table = {
-    &postern__v1__tenants_get_usage_response__descriptor, postern__v1__tenants_get_usage_response__fields, 3, 0, 0,
+    &postern__v1__tenants_get_usage_response__descriptor, postern__v1__tenants_get_usage_response__fields, 4, 0, 0,
 };
 
 static const PosternField postern__v1__tenant_filter__fields[] = {
@@ -1162,9 +1164,10 @@ static const PosternField postern__v1__denial__fields[] = {
     [8] = {"uid", 0, 0, 9, 2, 0, 7, 0, offsetof(Postern__V1__Denial, uid)},
     [9] = {"identifier_hash", 0, 0, 8, 2, 0, 8, 0, offsetof(Postern__V1__Denial, identifier_hash)},
     [10] = {"suppressed_count", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__V1__Denial, suppressed_count)},
+    [11] = {"end_user_ip", 0, 0, 9, 2, 0, 10, 0, offsetof(Postern__V1__Denial, end_user_ip)},
 };
 const PosternSchema postern__v1__denial__table = {
-    &postern__v1__denial__descriptor, postern__v1__denial__fields, 11, 0, 1,
+    &postern__v1__denial__descriptor, postern__v1__denial__fields, 12, 0, 1,
 };
 
 static const PosternField postern__v1__denial_count__fields[] = {
@@ -2224,32 +2227,40 @@ const PosternSchema postern__store__v1__stored_user__table = {
     &postern__store__v1__stored_user__descriptor, postern__store__v1__stored_user__fields, 21, 0, 1,
 };
 
+static const PosternField postern__store__v1__stored_shown_factors__fields[] = {
+    [1] = {"factor_ids", 0, 0, 9, 2, 1, 0, 0, 0},
+};
+const PosternSchema postern__store__v1__stored_shown_factors__table = {
+    &postern__store__v1__stored_shown_factors__descriptor, postern__store__v1__stored_shown_factors__fields, 2, 0, 0,
+};
+
 static const PosternField postern__store__v1__stored_session__fields[] = {
-    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, offsetof(Postern__Store__V1__StoredSession, tenant_id)},
-    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, offsetof(Postern__Store__V1__StoredSession, uid)},
-    [3] = {"created_at_micros", 0, 0, 1, 0, 0, 2, 0, offsetof(Postern__Store__V1__StoredSession, created_at_micros)},
-    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3, 0, offsetof(Postern__Store__V1__StoredSession, auth_time_micros)},
-    [5] = {"sign_in_provider", 0, 0, 9, 2, 0, 4, 0, offsetof(Postern__Store__V1__StoredSession, sign_in_provider)},
-    [6] = {"counter", 0, 0, 1, 0, 0, 5, 0, offsetof(Postern__Store__V1__StoredSession, counter)},
-    [7] = {"last_used_at_micros", 0, 0, 1, 0, 0, 6, 0, offsetof(Postern__Store__V1__StoredSession, last_used_at_micros)},
-    [8] = {"attempt_hash", 0, 0, 8, 2, 0, 7, 0, offsetof(Postern__Store__V1__StoredSession, attempt_hash)},
-    [9] = {"end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 8, 1, offsetof(Postern__Store__V1__StoredSession, end)},
-    [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9, 0, offsetof(Postern__Store__V1__StoredSession, ended_at_micros)},
-    [11] = {"claims_json", 0, 0, 8, 2, 0, 10, 0, offsetof(Postern__Store__V1__StoredSession, claims_json)},
-    [12] = {"rotated_at_micros", 0, 0, 1, 0, 0, 11, 0, offsetof(Postern__Store__V1__StoredSession, rotated_at_micros)},
-    [13] = {"device_name", 0, 0, 9, 2, 0, 12, 0, offsetof(Postern__Store__V1__StoredSession, device_name)},
-    [14] = {"end_user_ip", 0, 0, 9, 2, 0, 13, 0, offsetof(Postern__Store__V1__StoredSession, end_user_ip)},
-    [15] = {"refresh_cause", 0, postern_v1_TokenRefreshCause__values, 5, 0, 0, 14, 1, offsetof(Postern__Store__V1__StoredSession, refresh_cause)},
-    [21] = {"counter_valid_from", 0, 0, 1, 0, 0, 15, 0, offsetof(Postern__Store__V1__StoredSession, counter_valid_from)},
-    [22] = {"older_tokens_end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 16, 1, offsetof(Postern__Store__V1__StoredSession, older_tokens_end)},
-    [30] = {"second_factor", 0, 0, 9, 2, 0, 17, 0, offsetof(Postern__Store__V1__StoredSession, second_factor)},
-    [31] = {"second_factor_id", 0, 0, 9, 2, 0, 18, 0, offsetof(Postern__Store__V1__StoredSession, second_factor_id)},
-    [32] = {"hook_claims_json", 0, 0, 8, 2, 0, 19, 0, offsetof(Postern__Store__V1__StoredSession, hook_claims_json)},
-    [33] = {"grace_counter", 0, 0, 1, 0, 0, 20, 0, offsetof(Postern__Store__V1__StoredSession, grace_counter)},
-    [34] = {"grace_begun_at_counter", 0, 0, 1, 0, 0, 21, 0, offsetof(Postern__Store__V1__StoredSession, grace_begun_at_counter)},
+    [1] = {"tenant_id", 0, 0, 9, 2, 0, 0, 0, 0},
+    [2] = {"uid", 0, 0, 9, 2, 0, 1, 0, 0},
+    [3] = {"created_at_micros", 0, 0, 1, 0, 0, 2, 0, 0},
+    [4] = {"auth_time_micros", 0, 0, 1, 0, 0, 3, 0, 0},
+    [5] = {"sign_in_provider", 0, 0, 9, 2, 0, 4, 0, 0},
+    [6] = {"counter", 0, 0, 1, 0, 0, 5, 0, 0},
+    [7] = {"last_used_at_micros", 0, 0, 1, 0, 0, 6, 0, 0},
+    [8] = {"attempt_hash", 0, 0, 8, 2, 0, 7, 0, 0},
+    [9] = {"end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 8, 1, 0},
+    [10] = {"ended_at_micros", 0, 0, 1, 0, 0, 9, 0, 0},
+    [11] = {"claims_json", 0, 0, 8, 2, 0, 10, 0, 0},
+    [12] = {"rotated_at_micros", 0, 0, 1, 0, 0, 11, 0, 0},
+    [13] = {"device_name", 0, 0, 9, 2, 0, 12, 0, 0},
+    [14] = {"end_user_ip", 0, 0, 9, 2, 0, 13, 0, 0},
+    [15] = {"refresh_cause", 0, postern_v1_TokenRefreshCause__values, 5, 0, 0, 14, 1, 0},
+    [21] = {"counter_valid_from", 0, 0, 1, 0, 0, 15, 0, 0},
+    [22] = {"older_tokens_end", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 16, 1, 0},
+    [30] = {"second_factor", 0, 0, 9, 2, 0, 17, 0, 0},
+    [31] = {"second_factor_id", 0, 0, 9, 2, 0, 18, 0, 0},
+    [32] = {"hook_claims_json", 0, 0, 8, 2, 0, 19, 0, 0},
+    [33] = {"grace_counter", 0, 0, 1, 0, 0, 20, 0, 0},
+    [34] = {"grace_begun_at_counter", 0, 0, 1, 0, 0, 21, 0, 0},
+    [35] = {"shown_factors", &postern__store__v1__stored_shown_factors__table, 0, 10, 2, 0, 22, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_session__table = {
-    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 35, 0, 1,
+    &postern__store__v1__stored_session__descriptor, postern__store__v1__stored_session__fields, 36, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_tenant__fields[] = {
@@ -2418,9 +2429,10 @@ static const PosternField postern__store__v1__stored_second_factors__fields[] = 
     [1] = {"totps", &postern__store__v1__stored_totp__table, 0, 10, 2, 1, 0, 0, 0},
     [2] = {"recovery_codes", 0, 0, 8, 2, 1, 0, 0, 0},
     [3] = {"enrollment", &postern__store__v1__stored_totp_enrollment__table, 0, 10, 2, 0, 0, 0, 0},
+    [4] = {"recovery_codes_made_after", &postern__store__v1__stored_shown_factors__table, 0, 10, 2, 0, 1, 0, 0},
 };
 const PosternSchema postern__store__v1__stored_second_factors__table = {
-    &postern__store__v1__stored_second_factors__descriptor, postern__store__v1__stored_second_factors__fields, 4, 0, 0,
+    &postern__store__v1__stored_second_factors__descriptor, postern__store__v1__stored_second_factors__fields, 5, 0, 0,
 };
 
 static const uint64_t postern_store_v1_PendingSignInKind__values[] = {0x7};
@@ -2432,9 +2444,10 @@ static const PosternField postern__store__v1__pending_account_change__fields[] =
     [4] = {"detail", 0, 0, 9, 2, 0, 3, 0, 0},
     [5] = {"ends_sessions", 0, postern_store_v1_SessionEnd__values, 5, 0, 0, 4, 1, 0},
     [6] = {"proves_email", 0, 0, 4, 0, 0, 5, 0, 0},
+    [7] = {"hook_changes", 0, 0, 9, 2, 0, 6, 0, 0},
 };
 const PosternSchema postern__store__v1__pending_account_change__table = {
-    &postern__store__v1__pending_account_change__descriptor, postern__store__v1__pending_account_change__fields, 7, 0, 0,
+    &postern__store__v1__pending_account_change__descriptor, postern__store__v1__pending_account_change__fields, 8, 0, 0,
 };
 
 static const PosternField postern__store__v1__stored_pending_sign_in__fields[] = {
@@ -2934,9 +2947,10 @@ static const PosternField postern__v1__accounts_create_auth_uri_response__fields
     [5] = {"nonce", 0, 0, 9, 2, 0, 3, 0, 0},
     [6] = {"code_verifier", 0, 0, 9, 2, 0, 4, 0, 0},
     [7] = {"issuer", 0, 0, 9, 2, 0, 5, 0, 0},
+    [8] = {"issuer_required", 0, 0, 4, 0, 0, 6, 0, 0},
 };
 const PosternSchema postern__v1__accounts_create_auth_uri_response__table = {
-    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 8, 1, 0,
+    &postern__v1__accounts_create_auth_uri_response__descriptor, postern__v1__accounts_create_auth_uri_response__fields, 9, 1, 0,
 };
 
 static const PosternField postern__v1__accounts_unlink_request__fields[] = {

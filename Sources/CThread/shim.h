@@ -1,4 +1,4 @@
-// Parts of glibc and Linux for threads and the process that Swift's Glibc module leaves out, because it is read without
+// Parts of glibc and Linux for threads, the process and its files that Swift's Glibc module leaves out, because it is read without
 // _GNU_SOURCE, or because they take variable arguments.
 #include <sched.h>
 #include <semaphore.h>
@@ -49,4 +49,10 @@ static inline long thread_processor_count(void) {
 static inline long thread_interruptions(void) {
     struct rusage usage;
     return getrusage(1, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+// Renames a file, unless the new name is taken: EEXIST. renameat2(2) and RENAME_NOREPLACE, which is 1, need _GNU_SOURCE.
+// AT_FDCWD of fcntl.h, -100, is the working directory. EINVAL: the file system cannot do this.
+static inline long file_move_to_free_name(const char *path, const char *name) {
+    return syscall(SYS_renameat2, -100, path, -100, name, 1U);
 }

@@ -17,6 +17,9 @@ public final class ClusterKeeper: Sendable {
         public var masterKey: MasterKey
         public var random = RandomSource.system
         public var limits = Limits()
+        /// Called with true if the node leaves snapshots to the others for a while, because its process ended while it
+        /// made one, and with false when this is over.
+        public var onHoldingBack: @Sendable (Bool) -> Void = { _ in }
 
         public init(_ node: ClusterNode, in directory: String, at address: JournalAddress, masterKey: MasterKey) {
             (self.node, self.directory, self.address, self.masterKey) = (node, directory, address, masterKey)
@@ -29,6 +32,9 @@ public final class ClusterKeeper: Sendable {
     fileprivate let seal: JournalSeal
     private let isStopping = Atomic(false)
     private let isMakingSnapshot = Atomic(false)
+    private let trials: SnapshotTrials
+    /// Until when the node leaves snapshots that are due to the others; nil: it makes them.
+    private let heldBackUntil = Mutex<Instant?>(nil)
     private let wakeup = Semaphore()
     private let threads = Mutex<(keeper: OSThread?, maker: OSThread?)>((nil, nil))
 
@@ -38,6 +44,8 @@ public final class ClusterKeeper: Sendable {
         (self.store, self.configuration, self.log) = (store, configuration, log)
         seal = JournalSeal(
             clusterID: place.clusterID, masterKey: configuration.masterKey, random: configuration.random)
+        trials = SnapshotTrials(in: configuration.directory)
+        holdBack()
         threads.withLock { $0.keeper = OSThread(name: "cluster-keeper") { [self] in run() } }
     }
 
@@ -57,7 +65,13 @@ public final class ClusterKeeper: Sendable {
         let maker = SnapshotMaker(
             address: configuration.address, seal: seal, random: configuration.random, limits: configuration.limits)
         let began = Instant.now
+        let trialCount = trials.count
+        note(trialCount + 1)
+        var isSound = false
+        defer { note(isSound ? 0 : trialCount) }
         guard let made = try maker.make(of: store, while: { goesOn }) else { return nil }
+        isSound = true
+        endHoldingBack()
         log.notice(
             "made a snapshot of the cluster",
             [
@@ -70,6 +84,43 @@ public final class ClusterKeeper: Sendable {
 
     fileprivate var goesOn: Bool { !isStopping.load(ordering: .acquiring) }
 
+    // MARK: Snapshots that end the process
+
+    private func note(_ trialCount: Int) {
+        do throws(FileError) {
+            try trials.note(trialCount)
+        } catch {
+            // A snapshot needs no room here, so a full disk keeps none from being made.
+            log.warning("a snapshot's begin or end was not noted", ["error": .text("\(error)")])
+        }
+    }
+
+    private func holdBack() {
+        let count = trials.count
+        guard count > 0 else { return }
+        let pause = SnapshotTrials.pause(after: count, configuration.limits.journal)
+        heldBackUntil.withLock { $0 = Instant.now.advanced(by: pause) }
+        log.error(
+            "the process ended while it made a snapshot of the cluster: see posternd --verify-store",
+            ["times": .integer(Int64(count)), "seconds": .integer(pause.components.seconds)])
+        configuration.onHoldingBack(true)
+    }
+
+    private func endHoldingBack() {
+        let wasHeldBack = heldBackUntil.withLock { until in
+            defer { until = nil }
+            return until != nil
+        }
+        if wasHeldBack { configuration.onHoldingBack(false) }
+    }
+
+    private func isHeldBack() -> Bool {
+        guard let until = heldBackUntil.withLock({ $0 }) else { return false }
+        if Instant.now < until { return true }
+        endHoldingBack()
+        return false
+    }
+
     // MARK: Rounds
 
     private func run() {
@@ -80,7 +131,7 @@ public final class ClusterKeeper: Sendable {
             do throws(JournalEngineError) {
                 let result = try rounds.next()
                 pause = result.pause
-                if result.isSnapshotDue { makeDueSnapshot() }
+                if !isHeldBack(), result.isSnapshotDue { makeDueSnapshot() }
                 isWell = true
             } catch {
                 rounds.disconnect()

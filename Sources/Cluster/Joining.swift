@@ -168,18 +168,17 @@ public struct Joining {
         throw isThere ? SnapshotProblem.missing(part: number) : SnapshotProblem.replaced
     }
 
-    /// Reads each page and each record once. The seals of the parts only show that the store is as its maker's was, and
-    /// that one may have been damaged.
+    /// Reads each page and each record, and puts long values together. The seals of the parts only show that the store
+    /// is as its maker's was, and that one may have been damaged.
     ///
-    /// The records are not compared with each other: a chain of events that is broken on all nodes must not keep a node
-    /// from joining.
+    /// The records are not compared with each other otherwise: a chain of events that is broken on all nodes must not
+    /// keep a node from joining.
     private func checkRecords(of store: StoreConfiguration) throws {
         let report: StoreReport
-        do throws(StoreError) {
-            report = try StoreReport(pagesOf: store, authenticator: authenticator)
-        } catch {
-            if error.isDamage { throw SnapshotProblem.damaged }
-            throw error
+        do {
+            report = try StoreReport(recordsOf: store, authenticator: authenticator, eventHash: eventHash)
+        } catch let error as StoreError where error.isDamage {
+            throw SnapshotProblem.damaged
         }
         guard report.isSound else { throw SnapshotProblem.damaged }
     }

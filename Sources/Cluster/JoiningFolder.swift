@@ -23,13 +23,14 @@ struct JoiningFolder {
     func takePlace() throws(FileError) -> String? {
         var kept: String?
         if access(directory + "/data.mdb", F_OK) == 0 {
-            let name = "\(directory)/data.mdb.before-rejoin-\(time(nil))"
-            try Self.rename(directory + "/data.mdb", name)
-            kept = name
+            kept = try FreeName.keep(
+                directory + "/data.mdb", as: "\(directory)/data.mdb.before-rejoin-\(time(nil))")
         }
         try Self.rename(path + "/witness", directory + "/witness")
         try Self.rename(path + "/data.mdb", directory + "/data.mdb")
         unlink(directory + "/lock.mdb")
+        // The note was about the earlier store.
+        unlink(directory + "/making-snapshot")
         try PrivateFile.syncDirectory(directory)
         clear()
         try PrivateFile.syncDirectory(directory)

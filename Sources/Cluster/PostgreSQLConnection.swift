@@ -76,15 +76,18 @@ final class PostgreSQLConnection {
         return try result()
     }
 
-    /// Runs a prepared statement; parameters and results are in PostgreSQL's binary form.
-    func execute(_ name: String, with parameters: [[UInt8]?]) throws(JournalEngineError) -> PostgreSQLResult {
+    /// Runs a prepared statement; parameters and results are in PostgreSQL's binary form. `silenceMax`: if nothing at
+    /// all comes for this long, the connection counts as lost before `timeout`.
+    func execute(
+        _ name: String, with parameters: [[UInt8]?], silenceMax: Duration? = nil
+    ) throws(JournalEngineError) -> PostgreSQLResult {
         let values = CBytes(parameters)
         let formats = [Int32](repeating: 1, count: parameters.count)
         let isSent =
             PQsendQueryPrepared(
                 raw, name, Int32(parameters.count), values.pointers, values.lengths, formats, 1) == 1
         guard isSent else { throw lost() }
-        return try result()
+        return try result(silenceMax: silenceMax)
     }
 
     /// Begins a transaction by these statements, which are sent together. False if the engine refused one of them: then
@@ -103,8 +106,8 @@ final class PostgreSQLConnection {
         }
     }
 
-    private func result() throws(JournalEngineError) -> PostgreSQLResult {
-        let last = try answer()
+    private func result(silenceMax: Duration? = nil) throws(JournalEngineError) -> PostgreSQLResult {
+        let last = try answer(silenceMax: silenceMax)
         try last.check()
         // The results end only after the commit, so that a warning of the commit has come by now.
         if let text = warning.text { throw .connectionLost("the engine warned: \(text)") }
@@ -112,16 +115,21 @@ final class PostgreSQLConnection {
     }
 
     /// The last result of what was sent. It may be an error.
-    private func answer() throws(JournalEngineError) -> PostgreSQLResult {
-        let deadline = Instant.now.advanced(by: timeout)
+    private func answer(silenceMax: Duration? = nil) throws(JournalEngineError) -> PostgreSQLResult {
+        let began = Instant.now
+        let (deadline, silence) = (began.advanced(by: timeout), silenceMax ?? timeout)
         warning.forget()
         try send(until: deadline)
         var last: PostgreSQLResult?
+        var heard = began
         while true {
             while PQisBusy(raw) == 1 {
-                // A signal ends a wait early.
-                if try !isReadable(until: deadline, besides: -1), Instant.now >= deadline {
-                    throw .connectionLost("no answer within \(timeout)")
+                let end = min(deadline, heard.advanced(by: silence))
+                if try isReadable(until: end, besides: -1) {
+                    heard = .now
+                } else if Instant.now >= end {
+                    // Otherwise a signal ended the wait early.
+                    throw .connectionLost("no answer within \(end == deadline ? timeout : silence)")
                 }
             }
             guard let next = PQgetResult(raw) else { break }

@@ -18,6 +18,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
     /// The bodies of entries, by position, that were read and not opened yet.
     private var bodiesRead: [UInt64: [UInt8]] = [:]
     private var hasNotifications = false
+    private var patience: ReadPatience
     /// Whether a transaction is open that holds the table's lock.
     private var hasTurn = false
     public private(set) var time: Timestamp?
@@ -32,6 +33,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
 
     public init(_ address: JournalAddress, masterKey: MasterKey, random: RandomSource, limits: Limits) {
         (self.address, self.limits) = (address, limits)
+        patience = ReadPatience(limits.journal)
         makeSeal = { JournalSeal(clusterID: $0, masterKey: masterKey, random: random) }
     }
 
@@ -113,9 +115,16 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
         return heads
     }
 
+    /// A question that changes nothing. All writes of the node wait for its answer.
+    private func read(_ statement: String, _ parameters: [[UInt8]?]) throws(JournalEngineError) -> PostgreSQLResult {
+        let (connection, began) = (try connected(), Instant.now)
+        defer { patience.ended(after: .nanoseconds(Instant.now.nanoseconds(since: began))) }
+        return try connection.execute(statement, with: parameters, silenceMax: patience.silenceMax)
+    }
+
     /// The first heads from `position` on, and the bodies of some.
     private func readHeads(from position: UInt64) throws(JournalEngineError) -> [JournalHead] {
-        let result = try connected().execute("heads", with: [position.bigEndianBytes])
+        let result = try read("heads", [position.bigEndianBytes])
         var heads: [JournalHead] = []
         heads.reserveCapacity(result.rowCount)
         bodiesRead = [:]
@@ -141,7 +150,7 @@ public final class PostgreSQLJournal: JournalEngine, @unchecked Sendable {
         if !known.isEmpty { return known }
         let asked = heads.prefix(Self.bodiesAtOnceMax)
         guard let first = asked.first?.mark.position, let last = asked.last?.mark.position else { return [] }
-        let result = try connected().execute("entries", with: [first.bigEndianBytes, last.bigEndianBytes])
+        let result = try read("entries", [first.bigEndianBytes, last.bigEndianBytes])
         bodiesRead = [:]
         for row in 0..<result.rowCount {
             guard let position = result.integer(row, 0).flatMap({ UInt64(exactly: $0) }),

@@ -16,6 +16,9 @@ public struct AuthorizationRequest: Sendable {
     public let verifier: Secret
     /// The `iss` that the answer may carry (RFC 9207). Empty if the provider has no issuer, or one for each directory.
     public let issuer: Text
+    /// Whether the provider promises that `iss`, so that an answer without it is another provider's (RFC 9207 §2.4).
+    /// Known only if the discovery document was read.
+    public let isIssuerRequired: Bool
 
     /// The length of the state, the nonce and the verifier, each 43 characters of base64url.
     private static let secretByteCount = 32
@@ -23,7 +26,7 @@ public struct AuthorizationRequest: Sendable {
     /// `scopes` are those beyond the provider's usual ones. `parameters` must not hold any that are set here.
     init(
         at endpoint: HTTPURL, _ configuration: ProviderConfiguration, redirectURI: Text, scopes: [Text],
-        parameters: [(name: Text, value: Text)], random: RandomSource
+        parameters: [(name: Text, value: Text)], namesIssuer: Bool, random: RandomSource
     ) {
         let style = configuration.known.authorization
         let allScopes = style.scopes + scopes.filter { !style.scopes.contains($0) }
@@ -33,6 +36,7 @@ public struct AuthorizationRequest: Sendable {
         let verifier = style.hasPKCE ? secret() : .empty
         self.verifier = Secret(verifier.bytes)
         issuer = configuration.issuer.bytes.contains(UInt8(ascii: "{")) ? .empty : configuration.issuer
+        isIssuerRequired = namesIssuer && !issuer.isEmpty
 
         var query: [(name: Text, value: Text)] = [
             ("response_type", "code"), ("client_id", configuration.provider.clientID), ("redirect_uri", redirectURI),
@@ -63,10 +67,14 @@ extension ProviderClient {
         parameters: [(name: Text, value: Text)], now: Timestamp, random: RandomSource
     ) async throws -> AuthorizationRequest {
         var location = configuration.endpoints.authorization
-        if location.isEmpty { location = try await metadata.document(of: configuration, now: now).authorization }
+        var namesIssuer = false
+        if location.isEmpty {
+            let document = try await metadata.document(of: configuration, now: now)
+            (location, namesIssuer) = (document.authorization, document.namesIssuerInRedirects)
+        }
         guard !location.isEmpty else { throw FederationError.misconfigured(.noAuthorizationEndpoint) }
         return AuthorizationRequest(
             at: try configuration.url(location), configuration, redirectURI: redirectURI, scopes: scopes,
-            parameters: parameters, random: random)
+            parameters: parameters, namesIssuer: namesIssuer, random: random)
     }
 }

@@ -19,6 +19,9 @@ final class DiscoveryDocument: Sendable {
     /// endpoint is taken to accept what the token endpoint accepts.
     let acceptsPostedSecretsForIntrospection: Bool
 
+    /// Whether every redirect of the provider names its issuer: RFC 9207 §3.
+    let namesIssuerInRedirects: Bool
+
     /// Returns nil when the body is not a discovery document.
     ///
     /// The document is kept, so an issuer that is longer than any URL is refused, and a URL that is too long to be
@@ -43,5 +46,6 @@ final class DiscoveryDocument: Sendable {
         self.acceptsPostedSecrets = acceptsPostedSecrets
         self.acceptsPostedSecretsForIntrospection =
             acceptsPosted("introspection_endpoint_auth_methods_supported") ?? acceptsPostedSecrets
+        self.namesIssuerInRedirects = document["authorization_response_iss_parameter_supported"] == true
     }
 }

@@ -22,17 +22,15 @@ extension TokenBinding {
     ) throws(FederationError) -> (ProviderTestResult, String) {
         let passed = (ProviderTestResult.passed, "the endpoint answers and refuses a wrong token")
         let status = answer.status
-        let body = (try? JSONValue(parsing: answer.body)) ?? .null
+        let hasObject = (try? JSONValue(parsing: answer.body))?.object != nil
         switch kind {
         case .googleTokenInfo where [400, 401, 403].contains(status): return passed
         // GitHub answers so to a token that it does not know, and 401 to a wrong client.
-        case .gitHubApplication where [404, 422].contains(status) && body.object != nil: return passed
+        case .gitHubApplication where [404, 422].contains(status) && hasObject: return passed
         case .facebookDebug where status == 400: throw .misconfigured(.clientRefused)
         default: break
         }
-        if status == 401 || (400...499).contains(status) && body["error"] == "invalid_client" {
-            throw .misconfigured(.clientRefused)
-        }
+        if refusesClient(answer) { throw .misconfigured(.clientRefused) }
         if [404, 405, 410].contains(status) { return (.failed, ProviderClient.nothingThere(status)) }
         let object = try ProviderRequests.object(answer)
         switch kind {

@@ -29,6 +29,9 @@ struct TokenAnswer: Sendable {
         "invalid_client", "unauthorized_client", "incorrect_client_credentials",
     ]
 
+    /// Whether the body names an error of the client's own credentials.
+    static func refusesClient(_ body: JSONValue) -> Bool { body["error"].map(clientErrors.contains) ?? false }
+
     /// Parses the body once. MALFORMED if the ID token is longer than `tokenByteCountMax`. An access token that is
     /// longer is left out, because it may come with an ID token, and then it is not used.
     init(_ answer: HTTPAnswer, tokenByteCountMax: Int) throws(FederationError) {

@@ -132,11 +132,19 @@ struct TokenBinding: Sendable {
         }
     }
 
+    /// Whether an endpoint that asks for the client's credentials does not take them: RFC 6749 §5.2, which allows the
+    /// status 400 as well.
+    static func refusesClient(_ answer: HTTPAnswer) -> Bool {
+        if answer.status == 401 { return true }
+        guard (400...499).contains(answer.status), let body = try? JSONValue(parsing: answer.body) else { return false }
+        return TokenAnswer.refusesClient(body)
+    }
+
     /// RFC 7662.
     private func introspect(_ request: HTTPRequest, _ call: ProviderCall) async throws -> Text? {
         let configuration = call.configuration
         return try await requests.send(request, for: call) { answer -> Text? in
-            if answer.status == 401 { throw FederationError.misconfigured(.clientRefused) }
+            if Self.refusesClient(answer) { throw FederationError.misconfigured(.clientRefused) }
             let said = try ProviderRequests.object(answer)
             guard said["active"] == true else { throw FederationError.rejected }
             guard let client = said["client_id"]?.text, configuration.audiences.contains(client) else {

@@ -35,6 +35,11 @@ struct ImportRun {
     /// that were settled since then.
     private var reportBefore = ImportReport()
     private var failureCount = 0
+    /// The history of the server's store before the first row was sent. Nil: it was not asked for. Empty: an older
+    /// server does not tell it.
+    private var historyID: Text?
+    /// The settled rows were sent on another stream, and it is not known yet whether the store still has them.
+    private var needsProof = false
 
     init(_ admin: TenantAdmin, _ spec: PasswordHashSpec?, _ onConflict: ImportConflict, _ options: CallOptions) {
         self.admin = admin
@@ -87,6 +92,8 @@ struct ImportRun {
             return
         }
         if stream == nil {
+            // Only an import that repeats rows counts rows of one stream together with rows of another.
+            if repeatsRows, historyID == nil { historyID = try await history(waiting: options.waitsForConnection) }
             let opened = try await admin.users.import(options: options)
             (stream, answers, hasSentHeader, sentSpecCount) = (opened, opened.makeAsyncIterator(), false, 0)
         }
@@ -143,6 +150,7 @@ struct ImportRun {
             reportBefore.checkpoint += 1
         } else {
             guard let answer = try await answers?.next() else { throw Self.endedEarly }
+            try await proveSettledRows()
             report = reportBefore.adding(answer, to: report.rejections)
             failureCount = 0
         }
@@ -151,15 +159,42 @@ struct ImportRun {
         progress(report)
     }
 
+    /// Throws if the rows that were settled on an earlier stream may be gone, because the server's store was replaced
+    /// meanwhile. It is called behind an answer of the present stream: if the history is the same afterwards, it was
+    /// the same when the rows of the answer were settled.
+    private mutating func proveSettledRows() async throws(Failure) {
+        guard needsProof, let historyID, !historyID.isEmpty else { return }
+        let present = try await history(waiting: false)
+        guard present.isEmpty || present == historyID else {
+            // No row counts as settled.
+            report = ImportReport()
+            throw Failure(
+                .streamEnded, as: .aborted,
+                "The server's store changed during the import: a backup was restored, or it became another store. Rows "
+                    + "that were settled may not be in it. Import all rows again with onConflict .skip.")
+        }
+        needsProof = false
+    }
+
+    private func history(waiting: Bool) async throws(Failure) -> Text {
+        // A call that waits for a connection waits as long as the stream would.
+        let timeout = options.timeout ?? (waiting ? Duration.days(365) : nil)
+        let asking = CallOptions(
+            timeout: timeout, authorization: options.authorization, requestID: options.requestID,
+            traceparent: options.traceparent, waitsForConnection: waiting)
+        return try await ProjectClient(channel: admin.channel).serverInfo(.init(), options: asking).historyID
+    }
+
+    private var repeatsRows: Bool { header.onConflict == .skip || header.onConflict == .replace }
+
     /// Prepares sending the unsettled batches again on another stream. Throws `failure` when repeating them would
     /// change the result.
     private mutating func resume(after failure: Failure) async throws(Failure) {
         failureCount += 1
-        guard failure.code == .unavailable, !failure.is(.channelClosed),
-            header.onConflict == .skip || header.onConflict == .replace,
-            report.checkpoint > 0, failureCount < admin.channel.options.retry.attemptsMax
+        guard failure.code == .unavailable, !failure.is(.channelClosed), repeatsRows, report.checkpoint > 0,
+            failureCount < admin.channel.options.retry.attemptsMax
         else { throw failure.with("checkpoint", "\(report.checkpoint)") }
-        (stream, answers, sentCount) = (nil, nil, 0)
+        (stream, answers, sentCount, needsProof) = (nil, nil, 0, true)
         reportBefore = report
         options.waitsForConnection = true
         // If the task is cancelled meanwhile, the next stream throws it, with the checkpoint.

@@ -27,9 +27,11 @@ extension TenantAdmin {
     /// If the connection is lost after rows are settled, `onConflict` decides:
     ///
     /// - `.skip` and `.replace`: the import connects again and repeats the unsettled rows, up to the channel's
-    ///   `retry.attemptsMax` losses in a row.
+    ///   `retry.attemptsMax` losses in a row. If the server was restored from a backup meanwhile, settled rows may be
+    ///   gone: STREAM_ENDED is thrown, with the status ABORTED and the checkpoint 0. Import all rows again with
+    ///   `.skip`. A server that does not tell its history (`ProjectServerInfoResponse.historyID`) is not asked.
     /// - `.fail`: the loss is thrown, because a repeated row would be refused as its own duplicate. Continue after the
-    ///   checkpoint with `.skip`.
+    ///   checkpoint with `.skip`, unless the server was restored meanwhile.
     public func importUsers(
         _ users: some Sequence<ImportUser>, spec: PasswordHashSpec? = nil, hashSpecs: [NamedHashSpec] = [],
         onConflict: ImportConflict = .fail, options: CallOptions = .init(),

@@ -34,14 +34,15 @@ extension TenantAdmin {
     }
 
     /// Returns the mail of this kind that a made-up user would get, and sends nothing. `template`: a template that is
-    /// not stored yet; its own kind and language are used.
+    /// not stored yet; its own kind and language are used. `withoutNames`: neither user nor tenant has a display name.
     ///
     /// Throws MISSING_REQ_TYPE, INVALID_LOCALE, INVALID_TEMPLATE.
     public func previewMail(
-        _ type: OobRequestType, locale: Text = "", template: EmailTemplate? = nil, options: CallOptions = .init()
+        _ type: OobRequestType, locale: Text = "", template: EmailTemplate? = nil, withoutNames: Bool = false,
+        options: CallOptions = .init()
     ) async throws(Failure) -> EmailConfigsPreviewTemplateResponse {
         let request = EmailConfigsPreviewTemplateRequest(
-            tenantID: tenantID, requestType: type, locale: locale, template: template)
+            tenantID: tenantID, requestType: type, locale: locale, template: template, withoutNames: withoutNames)
         return try await emailConfigs.previewTemplate(request, options: options)
     }
 
@@ -98,7 +99,9 @@ extension TenantAdmin {
         return (try required(answer.message), try required(answer.contents))
     }
 
-    /// Delivers a waiting or dead message at once. Throws OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
+    /// Delivers a waiting, dead or held message at once.
+    ///
+    /// Throws OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
     @discardableResult
     public func retryOutboxMessage(
         _ messageID: Text, options: CallOptions = .init()

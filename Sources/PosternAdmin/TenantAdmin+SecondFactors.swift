@@ -25,9 +25,9 @@ extension TenantAdmin {
         return try required(response.user?.secondFactors.first { $0.factorID == response.factorID })
     }
 
-    /// Removes a second factor, for example of a user who lost the phone, and ends the sessions that showed it.
-    /// Removing the last one removes the recovery codes, and ends all sessions that showed a factor or a recovery
-    /// code.
+    /// Removes a second factor, for example of a user who lost the phone, and ends the sessions that ever showed it.
+    /// Recovery codes become void if whoever has the factor may have made them. Removing the last one removes the
+    /// recovery codes in any case, and ends all sessions that showed a factor or a recovery code.
     ///
     /// Throws USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
     @discardableResult

@@ -6,7 +6,8 @@ public import PosternClient
 ///
 /// Needs a credential with the role tenant-admin for this tenant. Every method may be called from any task. The
 /// tenant's self-service switches do not bind administrators. Every call throws `Failure`: TENANT_NOT_FOUND for a
-/// tenant that does not exist, PROJECT_DISABLED for calls about users where `disable_auth` is set.
+/// tenant that does not exist, PROJECT_DISABLED for calls about users where `disable_auth` is set and the credential
+/// is not a project-admin's.
 ///
 /// ```swift
 /// let tenant = TenantAdmin(channel: channel, tenantID: "acme")

@@ -12,7 +12,8 @@ public import Messages
 public struct TenantSettingsChange: Sendable {
     /// The name for people, at most 256 bytes.
     public var displayName: Text?
-    /// Switches authentication off: every call about users is refused with PROJECT_DISABLED.
+    /// Switches authentication off: every call about users is refused with PROJECT_DISABLED. Project-admins can still
+    /// manage the users.
     public var disableAuth: Bool?
     /// Allows sign-up and sign-in with email and password.
     public var allowPasswordSignup: Bool?

@@ -47,7 +47,9 @@ public struct MultiFactor: Sendable {
         return await MultiFactorEnrollmentResult(user, answer, codesBefore: codesBefore)
     }
 
-    /// Removes a factor. With the last factor the recovery codes are removed too.
+    /// Removes a factor. With the last factor the recovery codes are removed too, and with another one those that its
+    /// holder may have made: the codes that came with it, or were made after it was shown. If `recoveryCodeCount` is 0
+    /// then, `renewRecoveryCodes()` makes new ones.
     ///
     /// Needs a recent login that showed a factor. Throws requiresRecentLogin, multiFactorInfoNotFound.
     public func unenroll(with factorInfo: any MultiFactorInfo) async throws {

@@ -27,11 +27,13 @@ public struct OAuthAuthorizationRequest: Sendable {
     public let codeVerifier: Secret
     /// The provider's issuer, which a redirect may name. Empty if the provider has none, or the server does not tell.
     public let issuer: String
+    /// Whether the redirect has to name the issuer, because the provider promises it (RFC 9207).
+    public let isIssuerRequired: Bool
 
     /// Makes a request again from the values that were kept.
     public init(
         providerID: String, continueURI: String, url: String, state: String, nonce: String, codeVerifier: Secret,
-        issuer: String = ""
+        issuer: String = "", isIssuerRequired: Bool = false
     ) {
         self.providerID = providerID
         self.continueURI = continueURI
@@ -40,6 +42,7 @@ public struct OAuthAuthorizationRequest: Sendable {
         self.nonce = nonce
         self.codeVerifier = codeVerifier
         self.issuer = issuer
+        self.isIssuerRequired = isIssuerRequired
     }
 
     /// Makes a credential of the URL that the browser came back to. The credential signs in once.
@@ -49,8 +52,9 @@ public struct OAuthAuthorizationRequest: Sendable {
     /// `redirect` is the URL that the form was posted to, and `state` and `code` are read from the form only.
     ///
     /// Throws invalidCredential with the reason MISSING_CODE or WRONG_STATE: the redirect answers another request,
-    /// names another issuer, or came to another URL than `continueURI`. Throws webContextCancelled where the user or
-    /// the provider declined, and webSignInUserInteractionFailure for any other error of the provider.
+    /// names another issuer, or none although it has to, or came to another URL than `continueURI`. Throws
+    /// webContextCancelled where the user or the provider declined, and webSignInUserInteractionFailure for any other
+    /// error of the provider.
     public func credential(
         fromRedirect redirect: String, postedForm: String? = nil
     ) throws(AuthError) -> AuthCredential {
@@ -65,7 +69,7 @@ public struct OAuthAuthorizationRequest: Sendable {
                 .wrongState, "The redirect does not answer this request; begin again.")
         }
         // RFC 9207 §2.4: the answer of another provider, or its refusal.
-        guard issuer.isEmpty || fields["iss"] == nil || fields.has("iss", issuer) else {
+        guard issuer.isEmpty || (fields["iss"] == nil && !isIssuerRequired) || fields.has("iss", issuer) else {
             throw AuthError(
                 .wrongState, "The redirect is the answer of another provider.")
         }
@@ -142,6 +146,6 @@ extension OAuthProvider {
         return OAuthAuthorizationRequest(
             providerID: providerID, continueURI: continueURI, url: response.authURI.string,
             state: response.sessionID.string, nonce: response.nonce.string, codeVerifier: response.codeVerifier,
-            issuer: response.issuer.string)
+            issuer: response.issuer.string, isIssuerRequired: response.issuerRequired)
     }
 }

@@ -2,7 +2,7 @@ package import Base
 
 /// The shares of the tenants in the workers of a pool whose works wait for servers that the tenants name. It is pure.
 ///
-/// A server that hangs takes no processor time, so fairness by that time does not hold its tenant back. Four rules do:
+/// A server that hangs takes no processor time, so fairness by that time does not hold its tenant back. Five rules do:
 ///
 /// - A tenant begins a work only while it has fewer workers than half of those that are free (a dynamic threshold:
 ///   Choudhury and Hahne, 1998). So its share shrinks as more tenants want workers, and a tenant that comes late still
@@ -15,9 +15,13 @@ package import Base
 /// - All patient works together have at most half of the workers, and those of slow tenants half of these. Such a work
 ///   may take longer than the others, and nobody waits for it: a mail. So works for which somebody waits find a worker
 ///   as soon as one of their own ends, and mail servers that hang leave workers to the mails of other tenants.
+/// - All patient works of tenants that are not proven have at most three quarters of the workers for patient works. A
+///   tenant is proven once its last work of this kind did not hang. So mail servers that hang from the first mail on,
+///   however many begin at once, leave workers to the mails of tenants whose servers answer.
 ///
-/// Of the workers for slow tenants and of those for patient works, too, the last quarter is for tenants that have no
-/// work of this kind under way. So a slow tenant whose servers answer again finds a worker to show that.
+/// Of the workers for slow tenants, of those for patient works and of those for tenants that are not proven, too, the
+/// last quarter is for tenants that have no work of this kind under way. So a slow tenant whose servers answer again
+/// finds a worker to show that.
 ///
 /// A tenant's patient works and its other works are judged apart: they go to different servers.
 ///
@@ -52,6 +56,7 @@ package struct WorkerShares: Sendable {
     /// A tenant may be slow for so much time without consequences: one answer that came a little late says nothing.
     static let slowFree = Duration.seconds(20)
     static let slowLinesMax = 4_096
+    static let provenLinesMax = 4_096
 
     private let workers: Int
     private let perTenantMax: Int
@@ -59,8 +64,12 @@ package struct WorkerShares: Sendable {
     private let halfOfWorkers: Int
     /// The workers that patient works of slow tenants may have.
     private let quarterOfWorkers: Int
+    /// The workers that patient works of tenants that are not proven may have.
+    private let unprovenMax: Int
     private var running: [Running] = []
     private var slowness: [Line: Slowness] = [:]
+    /// The patient lines whose last work did not hang, each with the time at which that work ended.
+    private var proven: [Line: Instant] = [:]
 
     package var runningCount: Int { running.count }
 
@@ -69,6 +78,7 @@ package struct WorkerShares: Sendable {
         self.perTenantMax = perTenantMax
         self.halfOfWorkers = max(1, workers / 2)
         self.quarterOfWorkers = max(1, workers / 4)
+        self.unprovenMax = halfOfWorkers - halfOfWorkers / 4
     }
 
     /// The workers of one kind that are free.
@@ -88,9 +98,11 @@ package struct WorkerShares: Sendable {
         fileprivate let slow: Room
         fileprivate let patient: Room
         fileprivate let slowPatient: Room
+        fileprivate let unprovenPatient: Room
         fileprivate let perTenantMax: Int
         fileprivate let runningCount: (Line) -> Int
         fileprivate let isSlow: (Line) -> Bool
+        fileprivate let isProven: (Line) -> Bool
 
         /// `runningCount`: how many workers the tenant has already.
         func admits(_ tenant: Text, isPatient: Bool = false, runningCount: Int) -> Bool {
@@ -102,6 +114,7 @@ package struct WorkerShares: Sendable {
             guard all.admits(isFirst: isFirst) else { return false }
             if isPatient {
                 guard isFirst || lineCount < perTenantMax / 2, patient.admits(isFirst: isFirst) else { return false }
+                guard isProven(line) || unprovenPatient.admits(isFirst: isFirst) else { return false }
             }
             let hasRoomIfSlow =
                 slow.admits(isFirst: isFirst) && (!isPatient || slowPatient.admits(isFirst: isFirst))
@@ -120,11 +133,16 @@ package struct WorkerShares: Sendable {
             return known.hasHung || known.until > now.advanced(by: Self.slowFree)
         }
         let slow = works.filter { isSlow($0.line) }
+        let proven = proven
+        let isProven = { (line: Line) in proven[line] != nil }
         return Admission(
             all: Room(of: workers, taken: works.count), slow: Room(of: halfOfWorkers, taken: slow.count),
             patient: Room(of: halfOfWorkers, taken: works.count { $0.line.isPatient }),
             slowPatient: Room(of: quarterOfWorkers, taken: slow.count { $0.line.isPatient }),
-            perTenantMax: perTenantMax, runningCount: { line in works.count { $0.line == line } }, isSlow: isSlow)
+            unprovenPatient: Room(
+                of: unprovenMax, taken: works.count { $0.line.isPatient && !isProven($0.line) }),
+            perTenantMax: perTenantMax, runningCount: { line in works.count { $0.line == line } }, isSlow: isSlow,
+            isProven: isProven)
     }
 
     private static func isOverdue(_ begun: Instant, _ now: Instant) -> Bool { now > begun.advanced(by: timeFree) }
@@ -150,11 +168,26 @@ package struct WorkerShares: Sendable {
         let ended = running.remove(at: index)
         let (line, now) = (ended.line, ended.begun.advanced(by: .nanoseconds(nanoseconds)))
         let slow = min(.nanoseconds(nanoseconds) - Self.timeFree, Self.slowMax)
-        guard slow > .zero else { return endedInTime(line, now: now) }
+        guard slow > .zero else {
+            prove(line, now: now)
+            return endedInTime(line, now: now)
+        }
         let added = slow * Self.secondsPerSlowSecond
         let until = max(slowness[line]?.until ?? now, now).advanced(by: added)
-        slowness[line] = Slowness(until: min(until, now.advanced(by: Self.slowMax)), hasHung: added > Self.slowFree)
+        let hasHung = added > Self.slowFree
+        slowness[line] = Slowness(until: min(until, now.advanced(by: Self.slowMax)), hasHung: hasHung)
         if slowness.count > Self.slowLinesMax { forget(now: now) }
+        if hasHung { proven[line] = nil } else { prove(line, now: now) }
+    }
+
+    /// Notes that a work did not hang. If there are too many proven tenants, forgets those whose last works are older
+    /// than those of the other half.
+    private mutating func prove(_ line: Line, now: Instant) {
+        guard line.isPatient else { return }
+        proven[line] = now
+        guard proven.count > Self.provenLinesMax else { return }
+        let middle = proven.values.sorted()[proven.count / 2]
+        proven = proven.filter { $0.value > middle }
     }
 
     private mutating func endedInTime(_ line: Line, now: Instant) {

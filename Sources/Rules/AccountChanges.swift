@@ -14,6 +14,15 @@ public struct ProfileChange: Sendable {
         return newEmail != nil ? .signedOut : nil
     }
 
+    /// The names of the changed fields, for the event log.
+    public var fieldNames: Text {
+        let names: [(String, Bool)] = [
+            ("email", newEmail != nil), ("password", newPasswordHash != nil), ("display_name", displayName != nil),
+            ("photo_url", photoURL != nil),
+        ]
+        return Text(names.filter(\.1).map(\.0).joined(separator: ","))
+    }
+
     public init(displayName: Text? = nil, photoURL: Text? = nil, newPasswordHash: Text? = nil) {
         self.displayName = displayName
         self.photoURL = photoURL

@@ -49,13 +49,17 @@ extension Account {
 
     /// Removes everything of the account that was not proved just now; the uid and what admins set stay.
     ///
-    /// `identity` proved the email; nil when a code that was sent to the email proved it.
+    /// `identity` proved the email; nil when a code that was sent to the email proved it. Returns the names of the ways
+    /// to sign in that were removed, between commas.
     public mutating func keepOnlyProved(by identity: FederatedIdentity?) -> Text {
         let kept = identity.map { IdentityName($0.entry) }
         let removed = user.providers.filter { entry in
             let name = IdentityName(entry)
             return name != kept && name != kept?.named(.empty)
         }
+        var names = removed.map(\.providerID)
+        // An account without an email has no entry for its password.
+        if hasPassword, !names.contains("password") { names.append("password") }
         user.providers = []
         user.phoneNumber = .empty
         passwordHash = .empty
@@ -68,7 +72,7 @@ extension Account {
             setProvider(identity)
         }
         deriveProviders()
-        return Text(unchecked: Array(removed.map(\.providerID.bytes).joined(separator: [UInt8(ascii: ",")])))
+        return Text(unchecked: Array(names.map(\.bytes).joined(separator: [UInt8(ascii: ",")])))
     }
 
     private mutating func setProvider(_ identity: FederatedIdentity) {

@@ -74,7 +74,7 @@ public struct EmailConfigChange: Sendable {
 extension EmailConfig {
     /// Whether private addresses are allowed for hosts that they were not allowed for before: an allowance is for the
     /// mail server and the webhook that the project-admin saw when it was given. With TLS, the certificate binds the
-    /// host's name; in clear text, whoever has the name chooses the machine.
+    /// host's name; clear text goes to this machine only.
     public func reachesElsewhere(than old: EmailConfig) -> Bool {
         guard allowPrivateAddresses else { return false }
         guard old.allowPrivateAddresses else { return true }

@@ -112,6 +112,19 @@ extension HookAnswer {
         if let old { account.noteEmailSetByAdmin(over: old) }
     }
 
+    /// The names of an answer's members by which an account was changed, between commas. `disabled` is not among them:
+    /// a user whom a hook disables has an event of its own.
+    public static func changes(from old: Account, to new: Account) -> Text {
+        var names: [String] = []
+        if old.user.emailVerified != new.user.emailVerified || old.isEmailSetByAdmin != new.isEmailSetByAdmin {
+            names.append("email_verified")
+        }
+        if old.user.displayName != new.user.displayName { names.append("display_name") }
+        if old.user.photoURL != new.user.photoURL { names.append("photo_url") }
+        if old.user.customClaimsJSON != new.user.customClaimsJSON { names.append("custom_claims") }
+        return names.isEmpty ? .empty : Text(names.joined(separator: ","))
+    }
+
     /// Whether the answer counts for the user as it is `now`. `asked`: the user as it was when the hooks were asked.
     /// Nil means that there is no account.
     ///

@@ -52,10 +52,10 @@ extension Caller {
         guard has(key.role) else { throw refusal("the role \(key.role.name) is above \(role.name)") }
         if let tenantID, key.scope?.tenants != .tenantID(tenantID) { throw refusal("its scope must be your tenant") }
         guard trustsEndUserIP || !key.trustedEndUserIP else {
-            throw refusal("trusted_end_user_ip is not yours to give")
+            throw refusal("trusted_end_user_ip is not yours to give; a project-admin can, or a key that has it")
         }
         guard exportsPasswordHashes || !key.exportPasswordHashes else {
-            throw refusal("export_password_hashes is not yours to give")
+            throw refusal("export_password_hashes is not yours to give; a project-admin can, or a key that has it")
         }
         guard hasSecret else { return }
         let own = shown

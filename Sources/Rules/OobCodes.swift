@@ -42,6 +42,15 @@ public enum OobCodes {
         type == .verifyEmail || type == .verifyAndChangeEmail
     }
 
+    /// Whether a code of this kind stays good in a store that was restored from a backup, although it may have been
+    /// used since. Such a code only undoes a change of the account, and the restore may have brought the change back.
+    public static func outlivesRestore(_ type: OobRequestType) -> Bool {
+        switch type {
+        case .recoverEmail, .rejectEmail, .revertSecondFactorAddition: true
+        case .unspecified, .verifyEmail, .passwordReset, .emailSignin, .verifyAndChangeEmail: false
+        }
+    }
+
     /// Whether a code was sent to `email`, or only works while the account has it.
     public static func isAbout(_ code: StoredOobCode, _ email: Text) -> Bool {
         let email = Email(stored: email)
@@ -63,9 +72,11 @@ public enum OobCodes {
 
 extension Account {
     /// The account after a code from a mail was applied. INVALID_OOB_CODE when the account has another email by now:
-    /// the code proved something about the old one.
-    public func applying(_ code: StoredOobCode) throws(Failure) -> Account {
+    /// the code proved something about the old one. `removed` names the ways to sign in that the account loses by a
+    /// recovery of its email.
+    public func applying(_ code: StoredOobCode) throws(Failure) -> (account: Account, removed: Text) {
         var account = self
+        var removed = Text.empty
         switch code.requestType {
         case .verifyEmail:
             try requireEmail(code.email)
@@ -80,12 +91,12 @@ extension Account {
             // The person who changed the email may know the password or have linked an identity. Only the mailbox is
             // proved.
             account.user.email = code.email
-            _ = account.keepOnlyProved(by: nil)
+            removed = account.keepOnlyProved(by: nil)
         case .rejectEmail: account.giveUpEmail(for: code.formerEmail, isVerified: code.emailVerified)
         case .passwordReset, .emailSignin, .revertSecondFactorAddition, .unspecified: throw .invalidOobCode
         }
         account.deriveProviders()
-        return account
+        return (account, removed)
     }
 
     /// The account with the password that a code of PASSWORD_RESET sets. An email that nobody had verified is proved

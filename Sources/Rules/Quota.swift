@@ -18,7 +18,9 @@ public enum Quota: String, CaseIterable, Sendable {
 
     fileprivate var meaning: String {
         switch self {
-        case .tenantStoredBytes: "The tenant's rows take as many bytes as they may; delete some, or have it raised."
+        case .tenantStoredBytes:
+            "The tenant's rows, the events of its log among them, take as many bytes as they may; have a project-admin "
+                + "raise the quota, or delete old events by event_retention_seconds."
         case .tenantMutations: "The tenant's end users make more changes a second than they may."
         case .tenantAnonymousSignUps: "The tenant has as many anonymous sign-ups in this hour as it may."
         case .addressAnonymousSignUps: "There are as many anonymous sign-ups from this address in this hour as may be."

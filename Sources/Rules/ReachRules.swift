@@ -27,6 +27,9 @@ public enum ReachRules {
     /// Checks the host of a mail server. INVALID_SMTP_SERVER.
     static func check(_ smtp: SmtpConfig?, allowPrivateAddresses: Bool) throws(Failure) {
         guard let smtp else { return }
+        guard smtp.mayHaveItsSecurity else {
+            throw .invalid(.invalidSmtpServer, field: "config.smtp.host", SmtpConfig.clearTextAdvice.string)
+        }
         let policy = NetworkPolicy.ownServers(allowPrivateAddresses: allowPrivateAddresses)
         guard policy.mayReach(smtp.host, isPlaintext: smtp.security == .none) else {
             throw .invalid(.invalidSmtpServer, field: "config.smtp.host", advice)
@@ -45,6 +48,17 @@ public enum ReachRules {
             throw .invalid(.invalidEndpoint, field: "provider.endpoints.\(name)", advice)
         }
     }
+}
+
+extension SmtpConfig {
+    /// False for clear text to a host that is not certainly this machine. Whoever has the DNS of a name could let it
+    /// lead to this machine today and elsewhere tomorrow. Names that end in "localhost" are not looked up.
+    public var mayHaveItsSecurity: Bool {
+        security != .none || IPAddress.known(host)?.allSatisfy { $0.reach == .loopback } == true
+    }
+
+    public static let clearTextAdvice: Text =
+        "mail goes without TLS to localhost or a loopback address only: change the host, or set security to starttls"
 }
 
 extension Provider {

@@ -4,7 +4,9 @@ extension SettingsChange {
     /// The differences between two states of a tenant's settings, among the settings at `paths`.
     public init(from old: Messages.Tenant, to new: Messages.Tenant, paths: [Messages.Tenant.Path]) {
         self.init(revision: new.revision, before: Messages.Tenant(), after: Messages.Tenant())
-        for path in paths where !old.has(path, as: new) { note(path, old, new) }
+        for path in paths where !old.has(path, as: new) || new.setsFirstList(at: path, over: old) {
+            note(path, old, new)
+        }
     }
 
     /// The first settings of a tenant, at `paths`.
@@ -27,6 +29,12 @@ extension Messages.Tenant {
         mine.copy(path, from: whole)
         others.copy(path, from: other.whole)
         return mine == others
+    }
+
+    /// Whether the change of `old` sets the first list of domains of a tenant from before there were lists. An empty
+    /// list is one, too: no other domain is allowed from then on.
+    fileprivate func setsFirstList(at path: Path, over old: Messages.Tenant) -> Bool {
+        path == .allowedContinueDomains && continueURLRule != old.continueURLRule
     }
 
     /// The settings with an empty message in the place of each missing one, which means the same.

@@ -115,7 +115,7 @@ extension TenantSettings {
     /// Checks whether the tenant takes calls of this method: TENANT_SUSPENDED, PROJECT_DISABLED. Streams check again
     /// whenever they look for something new.
     func checkOpen(to caller: Caller?, for rule: MethodDescriptor) throws(Failure) {
-        if isOpenToAll { return }
+        if isOpenToAll || Self.isExempt(caller, for: rule) { return }
         try checkNotSuspended(for: caller, rule)
         if rule.refusedWhenDisabled && isAuthDisabled { throw .projectDisabled }
     }
@@ -123,11 +123,14 @@ extension TenantSettings {
     /// Whether the tenant takes all calls of all callers. The gate asks only this for most calls.
     var isOpenToAll: Bool { !isSuspended && !isAuthDisabled }
 
-    /// A project-admin may still use the methods of admins on a suspended tenant: somebody must find out what happened
-    /// there, and open or delete it. The methods of end users are closed to everybody.
     func checkNotSuspended(for caller: Caller?, _ rule: MethodDescriptor) throws(Failure) {
-        guard isSuspended, !rule.allowedWhenSuspended else { return }
-        let isAdminMethod = rule.role.rawValue >= Role.tenantAdmin.rawValue
-        guard isAdminMethod, caller?.has(.projectAdmin) == true else { throw .tenantSuspended(self) }
+        guard isSuspended, !rule.allowedWhenSuspended, !Self.isExempt(caller, for: rule) else { return }
+        throw .tenantSuspended(self)
+    }
+
+    /// A project-admin may still use the methods of admins on a closed tenant: somebody must find out what happened
+    /// there, take its users elsewhere, and open or delete it. The methods of end users are closed to everybody.
+    private static func isExempt(_ caller: Caller?, for rule: MethodDescriptor) -> Bool {
+        rule.role.rawValue >= Role.tenantAdmin.rawValue && caller?.has(.projectAdmin) == true
     }
 }

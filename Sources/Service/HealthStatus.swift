@@ -9,6 +9,7 @@ public final class HealthStatus: Sendable {
         var isBehind = false
         var storeTrouble: StoreTrouble?
         var isDiskSilent = false
+        var holdsSnapshotsBack = false
         var troubleLog = TroubleLog()
         var waiters: [ObjectIdentifier: Promise<Void>] = [:]
 
@@ -26,8 +27,15 @@ public final class HealthStatus: Sendable {
 
     public var isServing: Bool { state.withLock { $0.isServing } }
 
-    /// The reason why the server is degraded: it serves, but takes fewer changes than usual, or none.
-    public var trouble: StoreTrouble? { state.withLock { $0.trouble } }
+    /// The reason why the server is degraded: it serves, but takes fewer changes than usual, or none; or its store may
+    /// be damaged.
+    public var trouble: StoreTrouble? {
+        state.withLock { $0.trouble ?? ($0.holdsSnapshotsBack ? .snapshotsHeldBack : nil) }
+    }
+
+    /// Notes that a node's process ended while it made a snapshot of its cluster, or that a later one was made. The log
+    /// has a line of `ClusterKeeper`.
+    public func note(holdsSnapshotsBack: Bool) { state.withLock { $0.holdsSnapshotsBack = holdsSnapshotsBack } }
 
     /// Notes the store's trouble. The log gets a line when the trouble begins, changes and ends; see `TroubleLog`.
     func note(_ trouble: StoreTrouble?, log: Log) { note(log) { $0.storeTrouble = trouble } }

@@ -28,6 +28,8 @@ final class Environment: @unchecked Sendable {
     let committedEvent = Atomic<UInt64>(0)
     /// Tenants that were written to while the sum of their space was unknown.
     let tenantsToCount = Mutex<Set<Text>>([])
+    /// How far it has come with what damaged rows left.
+    let mending = Mending()
     let damagedExpiries = DamagedExpiries()
     let journalStatus = Mutex(JournalStatus())
     /// Whether long values are put in pieces. Not before the store is marked with the version that has them.

@@ -120,8 +120,8 @@ extension JournaledWrites {
         case .stop(.forked(let mark)): end(.journal(.forked(position: mark.position)))
         case .stop(.damaged(let position)): end(.journal(.damaged(position: position)))
         case .read(let position):
-            ask { () throws(JournalEngineError) in
-                let asked = Asked(environment)
+            let asked = Asked(environment)
+            ask(since: asked.instant) { () throws(JournalEngineError) in
                 heads = try engine.heads(from: position, while: { goesOn(since: asked.instant) })
                 answered(asked, end: heads.last?.mark.position)
                 try proveOwnEntry()
@@ -135,10 +135,11 @@ extension JournaledWrites {
         }
     }
 
-    func ask(_ question: () throws(JournalEngineError) -> Void) {
+    func ask(since: Instant? = nil, _ question: () throws(JournalEngineError) -> Void) {
         do throws(JournalEngineError) {
             try question()
         } catch {
+            awaySince = awaySince ?? since
             lost(error)
         }
     }

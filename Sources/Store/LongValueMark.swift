@@ -24,7 +24,7 @@ struct LongValueMark {
     }
 
     /// Nil for a value that is not in pieces. Nothing is checked.
-    init?(unchecked stored: UnsafeRawBufferPointer) {
+    private init?(unchecked stored: UnsafeRawBufferPointer) {
         guard stored.count == Self.byteCount, stored[0] == Self.version else { return nil }
         self.tag = Self.tag(in: stored, at: Self.bodyOffset)
         let count = stored.loadUnaligned(fromByteOffset: Self.bodyOffset + 16, as: UInt32.self)
@@ -94,7 +94,12 @@ extension RecordSeal {
 
 /// The keys of a row's pieces: the row's name ‖ index (4 bytes, big-endian).
 struct PieceKey {
+    static let nameByteCount = 16
+
     private(set) var bytes: [UInt8] = []
+
+    /// What the keys of all pieces of the row begin with.
+    var name: [UInt8] { Array(bytes.prefix(Self.nameByteCount)) }
 
     init(ofRow key: UnsafeRawBufferPointer, in table: UInt8, _ authenticator: any RecordAuthenticator) {
         let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
@@ -110,14 +115,15 @@ struct PieceKey {
     }
 }
 
-/// The length of a value as a tenant's usage counts it, and whether the value is in pieces. Nothing is checked.
-struct StoredLength {
+/// What is known of a stored row before it is replaced or deleted.
+struct StoredRow {
+    /// The length for which a tenant's usage counts the row. It may be wrong if the row is damaged.
     let byteCount: Int
-    let isInPieces: Bool
+    /// The mark of a long value. It is genuine.
+    let mark: LongValueMark?
+    /// Whether the row is neither a short value nor a genuine mark, so that its length is not known, and whether it has
+    /// pieces. A damaged short value may pass for a short value.
+    let isDamaged: Bool
 
-    init(_ value: MDB_val) {
-        let mark = LongValueMark(unchecked: UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size))
-        self.byteCount = mark.map { RecordSeal.byteCount + $0.valueByteCount } ?? value.mv_size
-        self.isInPieces = mark != nil
-    }
+    var mayHavePieces: Bool { mark != nil || isDamaged }
 }

@@ -61,23 +61,34 @@ extension ReadTransaction {
         return UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
     }
 
-    /// Calls `body` with the tenant of the row, and the length for which the row counts. Does nothing if the
-    /// row belongs to no tenant. The row does not have to be genuine.
-    func withCounted(
-        _ value: MDB_val, of owner: RowOwner, tableID: UInt8, key: UnsafeRawBufferPointer,
-        _ body: (_ tenant: UnsafeRawBufferPointer, _ byteCount: Int) -> Void
-    ) {
-        guard owner != .nobody else { return }
+    /// What is known of a row that is replaced, deleted or counted. A short value is not checked.
+    func storedRow(_ value: MDB_val, tableID: UInt8, key: UnsafeRawBufferPointer) -> StoredRow {
         let stored = UnsafeRawBufferPointer(start: value.mv_data, count: value.mv_size)
-        var payload = UnsafeRawBufferPointer(rebasing: stored.dropFirst(RecordSeal.byteCount))
-        var joined: UnsafeRawBufferPointer?
-        if !owner.isKeyPrefix, let mark = mark(in: stored, tableID: tableID, key: key) {
-            joined = (try? join(mark, tableID: tableID, key: key)) ?? nil
-            guard let joined else { return }
-            payload = joined
+        if stored.first == RecordSeal.version {
+            return StoredRow(byteCount: stored.count, mark: nil, isDamaged: false)
         }
-        if let tenant = owner.tenant(key: key, payload: payload) { body(tenant, StoredLength(value).byteCount) }
-        if let joined { endUse(of: joined) }
+        guard let mark = mark(in: stored, tableID: tableID, key: key) else {
+            return StoredRow(byteCount: stored.count, mark: nil, isDamaged: true)
+        }
+        return StoredRow(byteCount: RecordSeal.byteCount + mark.valueByteCount, mark: mark, isDamaged: false)
+    }
+
+    /// Calls `body` with the tenant of the row, and the length for which the row counts. Does nothing if the row is no
+    /// tenant's. A damaged row counts, too, unless damage hides its tenant: then it returns false.
+    func withCounted(
+        _ value: MDB_val, _ row: StoredRow, of owner: RowOwner, tableID: UInt8, key: UnsafeRawBufferPointer,
+        _ body: (_ tenant: UnsafeRawBufferPointer, _ byteCount: Int) -> Void
+    ) -> Bool {
+        guard owner != .nobody else { return true }
+        if owner.isKeyPrefix {
+            let nothing = UnsafeRawBufferPointer(start: nil, count: 0)
+            if let tenant = owner.tenant(key: key, payload: nothing) { body(tenant, row.byteCount) }
+            return true
+        }
+        guard let payload = try? verified(value, tableID: tableID, key: key) else { return false }
+        if let tenant = owner.tenant(key: key, payload: payload) { body(tenant, row.byteCount) }
+        endUse(of: payload)
+        return true
     }
 
     /// The number of pieces that the long values of a table have. Calls `onDamage` for each value that is not whole.
@@ -86,10 +97,9 @@ extension ReadTransaction {
         var count = 0
         var entry = try cursor.move(MDB_FIRST)
         while let (key, value) = entry {
-            if StoredLength(value).isInPieces {
+            if storedRow(value, tableID: tableID, key: key).mayHavePieces {
                 if let payload = try? verified(value, tableID: tableID, key: key) {
-                    let longest = environment.pieceByteCountMax
-                    count += (payload.count + longest - 1) / longest
+                    count += environment.pieceCount(ofByteCount: payload.count)
                     endUse(of: payload)
                 } else {
                     onDamage()
@@ -109,29 +119,44 @@ extension Environment {
     func isLong(_ payload: UnsafeRawBufferPointer) -> Bool {
         payload.count > pieceByteCountMax && storesPieces.load(ordering: .relaxed)
     }
+
+    /// The number of pieces of a long value.
+    func pieceCount(ofByteCount byteCount: Int) -> Int {
+        (byteCount + pieceByteCountMax - 1) / pieceByteCountMax
+    }
 }
 
 extension WriteTransaction {
     /// Puts a row's value in pieces, each in one page of its own, in place of the pieces that the row has. The writer
     /// never needs pages that lie side by side, for which LMDB would look through all free pages.
+    ///
+    /// - Parameters:
+    ///   - payload: Empty for a value that is not long.
+    ///   - former: What the row held; nil for a new row.
     func replacePieces(
-        ofRow key: UnsafeRawBufferPointer, in tableID: UInt8, with payload: UnsafeRawBufferPointer
+        ofRow key: UnsafeRawBufferPointer, in tableID: UInt8, with payload: UnsafeRawBufferPointer,
+        former: StoredRow?
     ) throws(StoreError) {
-        var pieceKey = PieceKey(ofRow: key, in: tableID, reading.environment.authenticator)
+        let environment = reading.environment
+        guard environment.tables.isOpen(Schema.pieces.id) else { return }
+        let before = try reading.count(tableID: Schema.pieces.id)
+        var pieceKey = PieceKey(ofRow: key, in: tableID, environment.authenticator)
+        if !payload.isEmpty { environment.mending.use(pieceKey) }
         var index = 0
         var rest = payload[...]
         while !rest.isEmpty {
-            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(reading.environment.pieceByteCountMax))
+            let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(environment.pieceByteCountMax))
             rest = rest.dropFirst(piece.count)
             pieceKey.move(to: index)
             try pieceKey.bytes.span.withUnsafeBytes { bytes throws(StoreError) in try put(piece, under: bytes) }
             index += 1
         }
-        try deletePieces(pieceKey, from: index)
-    }
-
-    func deletePieces(ofRow key: UnsafeRawBufferPointer, in tableID: UInt8) throws(StoreError) {
-        try deletePieces(PieceKey(ofRow: key, in: tableID, reading.environment.authenticator), from: 0)
+        pieceKey.move(to: index)
+        try deletePieces(from: index == 0 ? pieceKey.name : pieceKey.bytes)
+        // A piece whose key is damaged does not lie where the row's pieces are.
+        let formerCount = former?.mark.map { environment.pieceCount(ofByteCount: $0.valueByteCount) } ?? 0
+        let after = try reading.count(tableID: Schema.pieces.id)
+        if former?.isDamaged == true || after - before != index - formerCount { batch.foundDamage() }
     }
 
     private func put(_ piece: UnsafeRawBufferPointer, under key: UnsafeRawBufferPointer) throws(StoreError) {
@@ -144,19 +169,17 @@ extension WriteTransaction {
         RecordSeal.seal(piece, into: value.mv_data, tag: tag)
     }
 
-    /// Deletes the pieces from `index` on, up to the first that is not there: the row's mark may be damaged.
-    private func deletePieces(_ first: PieceKey, from index: Int) throws(StoreError) {
-        var pieceKey = first
-        var index = index
+    /// Deletes the pieces of one row whose keys are not below `first`: a row's name, or the key of one of its pieces.
+    /// Pieces in between may be missing.
+    func deletePieces(from first: [UInt8]) throws(StoreError) {
+        let name = first.prefix(PieceKey.nameByteCount)
+        let cursor = try Cursor(reading, tableID: Schema.pieces.id)
         while true {
-            pieceKey.move(to: index)
-            let code = pieceKey.bytes.span.withUnsafeBytes { bytes in
-                var keyValue = MDB_val(borrowing: bytes)
-                return mdb_del(reading.raw, reading.environment.tables.handle(of: Schema.pieces.id), &keyValue, nil)
+            let found = try first.span.withUnsafeBytes { bytes throws(StoreError) in
+                try cursor.move(MDB_SET_RANGE, to: bytes)
             }
-            if code == MDB_NOTFOUND { return }
-            try batch.check(code, "mdb_del")
-            index += 1
+            guard let found, found.key.starts(with: name) else { return }
+            try batch.check(cursor.delete(), "mdb_cursor_del")
         }
     }
 }

@@ -5,11 +5,15 @@ import Synchronization
 // with it. It begins as an unknown sum instead (`TenantUsage.unknown`), and the rows are counted afterwards.
 
 extension WriteTransaction {
-    /// The sum to which a change of the tenant's rows is added.
-    func usageToChange(ofTenant tenantID: Text) throws(StoreError) -> TenantUsage {
+    /// The sum to which a change of the tenant's rows is added; an unknown one if the change itself is uncertain.
+    func usageToChange(ofTenant tenantID: Text, isUncertain: Bool) throws(StoreError) -> TenantUsage {
         let environment = reading.environment
         var usage = try reading.usage(ofTenant: tenantID)
-        if usage == TenantUsage(), try environment.hasLostUsage(ofTenant: tenantID) { usage = .unknown }
+        if isUncertain {
+            if !usage.isUnknown { usage.add(.unknown) }
+        } else if usage == TenantUsage(), try environment.hasLostUsage(ofTenant: tenantID) {
+            usage = .unknown
+        }
         if usage.isUnknown { environment.noteUnknownUsage(ofTenant: tenantID) }
         return usage
     }
@@ -28,7 +32,7 @@ extension Environment {
         }
     }
 
-    fileprivate func noteUnknownUsage(ofTenant tenantID: Text) {
+    func noteUnknownUsage(ofTenant tenantID: Text) {
         tenantsToCount.withLock { tenants in
             if tenants.count < Self.tenantsToCountMax { tenants.insert(tenantID) }
         }

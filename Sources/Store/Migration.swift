@@ -20,6 +20,8 @@ public struct Migration: Sendable {
 
     fileprivate static let schemaKey = [UInt8]("schema".utf8)
     static let upgradedKey = [UInt8]("upgraded".utf8)
+    /// There is a row under this key while the store needs no mending (`Store.mend`).
+    static let mendedKey = [UInt8]("mended".utf8)
     /// Servers of versions 1 and 2 noted with this that they had counted usage. There were no other steps then.
     static let usageKey = [UInt8]("usage".utf8)
 }
@@ -43,6 +45,7 @@ extension Store {
             if let found = try transaction.reading.version(Migration.schemaKey) { return found }
             try transaction.note(Schema.version, Migration.schemaKey)
             try transaction.note(Schema.version, Migration.upgradedKey)
+            try transaction.noteMended()
             return Schema.version
         }
         guard found <= Schema.version else { throw .newerSchema(found: found, supported: Schema.version) }

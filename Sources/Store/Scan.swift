@@ -234,6 +234,9 @@ struct Cursor: ~Copyable {
         return (UnsafeRawBufferPointer(start: key.mv_data, count: key.mv_size), value)
     }
 
+    /// Deletes the row at which the cursor is, in a write. Returns LMDB's code.
+    func delete() -> Int32 { mdb_cursor_del(raw, 0) }
+
     /// The first key ≥ `target`. LMDB refuses an empty target.
     private func seek(_ target: UnsafeRawBufferPointer) throws(StoreError) -> Entry? {
         target.isEmpty ? try move(MDB_FIRST) : try move(MDB_SET_RANGE, to: target)

@@ -21,8 +21,9 @@ public enum Schema {
 
     /// `"schema"` → version (4 bytes, big-endian); `"upgraded"` → the version of the last `Migration` that ran (4);
     /// `"sequence"` → the last global event sequence (8); `"witness"` → the id by which the witness knows the store;
-    /// `"time"` → the highest time seen (µs, 8); `"epoch"` → what the last restore drew (16); `"journal"` → the store's
-    /// place in its cluster's journal (56, `JournalPlace`).
+    /// `"time"` → the highest time seen (µs, 8); `"epoch"` → what the last restore drew (16); `"restored"` → the time
+    /// after the newest record of the last restored backup (µs, 8); `"mended"` → that no damaged row left anything (1,
+    /// `Store.mend`); `"journal"` → the store's place in its cluster's journal (56, `JournalPlace`).
     static let meta = Table<[UInt8], [UInt8]>(id: 0, name: "meta", owner: .nobody, purge: .noTenant)
     /// time (µs, 8 bytes) ‖ table id ‖ key → nothing.
     static let expiry = Table<ExpiryKey, [UInt8]>(id: 1, name: "expiry", owner: .nobody, purge: .noTenant)

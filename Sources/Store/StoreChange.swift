@@ -11,10 +11,10 @@ public struct StoreChange: Sendable, Equatable {
         self.value = value
     }
 
-    /// False for rows that each store has for itself alone, and for sums that follow from the rows.
+    /// False for rows that each store has for itself alone, and for sums and pieces that follow from the rows.
     static func isShared(_ tableID: UInt8, _ key: UnsafeRawBufferPointer) -> Bool {
         switch tableID {
-        case Schema.tenantUsage.id: false
+        case Schema.tenantUsage.id, Schema.pieces.id: false
         case Schema.meta.id: key.elementsEqual(EventLog.sequenceKey)
         default: true
         }

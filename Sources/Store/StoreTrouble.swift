@@ -14,6 +14,8 @@ public enum StoreTrouble: Sendable, Equatable {
     case clockWrong
     /// A commit has waited for the disk for seconds (`Store.isDiskSilent`). The writer cannot report it: it waits.
     case diskSilent
+    /// The process ended while it made a snapshot of its cluster: a page may be damaged. The store takes all writes.
+    case snapshotsHeldBack
 }
 
 extension StoreTrouble: CustomStringConvertible {
@@ -27,6 +29,9 @@ extension StoreTrouble: CustomStringConvertible {
         case .clockWrong:
             "this node's clock is too far from the journal's engine's; nothing is written until it is right"
         case .diskSilent: "the disk does not answer; changes wait for it"
+        case .snapshotsHeldBack:
+            "the process ended while it made a snapshot of the cluster; posternd --verify-store tells whether the "
+                + "store is damaged"
         }
     }
 }

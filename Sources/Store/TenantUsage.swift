@@ -52,8 +52,11 @@ struct UsageChanges {
     private var current: [UInt8] = []
     private var currentUsage = TenantUsage()
     private var others: [[UInt8]: TenantUsage] = [:]
+    /// The tenants whose changes are not known for certain, because rows that went were damaged.
+    private var uncertain: Set<[UInt8]> = []
 
     mutating func removeAll() {
+        uncertain.removeAll()
         addedByteCount = 0
         currentUsage = TenantUsage()
         others.removeAll(keepingCapacity: true)
@@ -87,11 +90,19 @@ struct UsageChanges {
                 byteCount: -usage.byteCount, rowCount: -usage.rowCount, countedRowCount: -usage.countedRowCount))
     }
 
-    /// Every tenant with a change.
+    /// Notes that a damaged row of the tenant was replaced or deleted, and what it counted for is not known.
+    mutating func makeUncertain(_ tenant: UnsafeRawBufferPointer) {
+        select(tenant)
+        uncertain.insert(current)
+    }
+
+    func isUncertain(_ tenant: [UInt8]) -> Bool { !uncertain.isEmpty && uncertain.contains(tenant) }
+
+    /// Every tenant with a change, or an uncertain one.
     var all: [(tenant: [UInt8], usage: TenantUsage)] {
         var sums = others
         sums[current, default: TenantUsage()].add(currentUsage)
-        return sums.filter { $0.value != TenantUsage() }.map { ($0.key, $0.value) }
+        return sums.filter { $0.value != TenantUsage() || isUncertain($0.key) }.map { ($0.key, $0.value) }
     }
 
     private mutating func add(_ usage: TenantUsage) {

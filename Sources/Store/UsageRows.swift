@@ -14,8 +14,8 @@ extension ReadTransaction {
         }
     }
 
-    /// The usage of all tenants, counted row by row; the totals must be equal to it. Rows are not verified here,
-    /// because a damaged row takes as much space as a genuine one.
+    /// The usage of all tenants, counted row by row; the totals must be equal to it. A damaged row takes as much space
+    /// as a genuine one, and counts like it if damage does not hide whose it is.
     func countedUsage() throws(StoreError) -> [[UInt8]: TenantUsage] {
         var changes = UsageChanges()
         for table in environment.tables.declarations where table.owner != .nobody {
@@ -44,7 +44,8 @@ extension ReadTransaction {
             let cursor = try Cursor(self, tableID: table.id)
             var entry = try cursor.first(of: prefix, .first)
             while let (key, value) = entry, key.starts(with: prefix) {
-                withCounted(value, of: table.owner, tableID: table.id, key: key) { tenant, byteCount in
+                let row = storedRow(value, tableID: table.id, key: key)
+                _ = withCounted(value, row, of: table.owner, tableID: table.id, key: key) { tenant, byteCount in
                     changes.put(
                         tenant: tenant, owner: table.owner, key: key, byteCount: byteCount, replacing: nil)
                 }
@@ -60,7 +61,7 @@ extension WriteTransaction {
     func writeUsage() throws(StoreError) {
         for (tenant, change) in batch.usage.all {
             let tenantID = Text(unchecked: tenant)
-            var usage = try usageToChange(ofTenant: tenantID)
+            var usage = try usageToChange(ofTenant: tenantID, isUncertain: batch.usage.isUncertain(tenant))
             usage.add(change)
             try setUsage(usage, ofTenant: tenantID)
         }

@@ -27,6 +27,8 @@ final class WriteBatch {
     var isGrowth = false
     /// The bytes that the writes have added to tenants' rows so far.
     var usage = UsageChanges()
+    /// Whether the writes replaced or deleted a row whose damage may have left pieces or wrong sums.
+    private(set) var hasFoundDamage = false
     /// The long values that the writes borrowed.
     let longValues = LongValues()
     private var scratch = ByteBuffer()
@@ -54,6 +56,7 @@ final class WriteBatch {
         topics.removeAll(keepingCapacity: true)
         rows.removeAll(keepingCapacity: true)
         usage.removeAll()
+        hasFoundDamage = false
         longValues.removeAll()
     }
 
@@ -79,6 +82,11 @@ final class WriteBatch {
     func announce(_ topic: ChangeTopic) {
         if topics.last != topic { topics.append(topic) }
     }
+
+    func foundDamage() { hasFoundDamage = true }
+
+    /// Counts a change that is no record's.
+    func countChange() { changeCount += 1 }
 
     /// A topic that no row announces.
     func announceOwn(_ topic: ChangeTopic) {

@@ -109,7 +109,7 @@ extension Connection {
             } else {
                 input.append(contentsOf: UnsafeRawBufferPointer(start: buffer, count: count))
             }
-            if !hasSeenFirstByte, !chooseSession(now: now) { return closeNow() }
+            if !hasSeenFirstByte, !chooseSession(now: now) { return refuseProtocol() }
             keepalive.heard(at: now, lastReadAt: lastReadAt)
             lastReadAt = now
             decode(now: now)

@@ -37,6 +37,14 @@ extension Connection {
         cancelAllCalls()
     }
 
+    /// Ends a connection that begins as no protocol of this server does.
+    func refuseProtocol() {
+        let refusal = protocols.refusal(firstByte: input.readable.first ?? 0)
+        guard !refusal.isEmpty else { return closeNow() }
+        output.append { $0.append(contentsOf: refusal) }
+        perform(.close)
+    }
+
     /// Stops reading until the descriptor takes bytes.
     func blockReadByWrite() {
         isReadBlockedByWrite = true

@@ -28,7 +28,7 @@ public actor Connection {
 
     public nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
-    /// The connection's number, counted over all connections of the server. Logs and request ids name it.
+    /// The connection's number, counted over all connections of the server. Request ids name it.
     public nonisolated let id: UInt64
     public nonisolated let peerAddress: Text
     /// The peer's group, by which places and handshakes are bounded.

@@ -5,6 +5,9 @@ import Wire
 protocol ProtocolChoice: Sendable {
     /// Nil if no protocol of this server begins with this byte.
     func session(firstByte: UInt8, now: Instant) -> (any ProtocolSession)?
+
+    /// What a connection that begins with this other byte is told before it is closed; may be empty.
+    func refusal(firstByte: UInt8) -> [UInt8]
 }
 
 /// The protocol of a connection from which no byte has come. It has no calls.

@@ -213,7 +213,7 @@ public final class Server: Sendable, ConnectionOwner {
         if firstByte == ProxyHeader.firstByte { return log.warning(ProxyHeader.strangerWarning, [:]) }
         log.warning(
             "a connection began with a byte of no protocol spoken here and was closed",
-            ["connection": .integer(Int64(clamping: connection.id)), "byte": .integer(Int64(firstByte))])
+            ["peer": .text(connection.peerAddress.string), "byte": .integer(Int64(firstByte))])
     }
 
     private func displace(_ connections: [Connection]) {

@@ -69,7 +69,7 @@ enum RPCCommands {
         var titles: [String] = []
         for request in requests {
             guard let id = request["tenant_id"]?.text else { continue }
-            let title = TenantCommands.title(id)
+            let title = ChangeTarget.title(id)
             if !titles.contains(title) { titles.append(title) }
         }
         return titles.isEmpty ? .usualTenant : .named(titles.joined(separator: ", "))

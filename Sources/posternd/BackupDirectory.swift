@@ -20,6 +20,10 @@ struct BackupDirectory: Sendable {
 
     private static let prefix = "postern-"
     private static let suffix = ".backup"
+    private static let digitCounts = 6...12
+    /// The highest number of `digitCounts`, enough for a backup each second in 30,000 years. A longer one is made up.
+    /// If somebody made up this number, all later backups get it, and the times in their names order them.
+    private static let numberMax = 999_999_999_999
 
     /// Nil if no backups are wanted. A missing directory is noticed now, and not when a backup is needed.
     init?(_ configuration: Configuration) throws {
@@ -43,8 +47,8 @@ struct BackupDirectory: Sendable {
     func take(
         _ backup: Backup, of backups: Backups, while goesOn: () -> Bool
     ) throws -> (path: String, byteCount: Int) {
-        // Proof: `entries` takes numbers of at most 18 digits.
-        let number = (try entries().last?.number ?? 0) + 1
+        // Proof: `entries` has no number above `numberMax`.
+        let number = min((try entries().last?.number ?? 0) + 1, Self.numberMax)
         let temporary = "\(path)/\(unfinishedName(of: backups))"
         if unlink(temporary) != 0, errno != ENOENT { throw FileError(path: temporary, call: "unlink", code: errno) }
         do {
@@ -59,25 +63,26 @@ struct BackupDirectory: Sendable {
     }
 
     /// Gives a complete backup its name, with the first number from `number` on that leads to a free name. A backup of
-    /// another server that took the same number in the same second is not replaced.
+    /// another server that took the same number in the same second is not replaced. Throws EEXIST if it took the last
+    /// number there is.
     private func giveName(to temporary: String, from number: Int) throws(FileError) -> String {
         var number = number
         while true {
             let name = "\(path)/\(Self.prefix)\(Self.padded(number))-\(Self.timeNow())\(Self.suffix)"
-            if link(temporary, name) == 0 {
+            let code = link(temporary, name) == 0 ? 0 : errno
+            switch code {
+            case 0:
                 unlink(temporary)
                 return name
-            }
-            switch errno {
-            case EEXIST: number += 1
+            case EEXIST: break
             // The file system gives a file one name only.
             case EPERM, EOPNOTSUPP, ENOSYS:
-                guard rename(temporary, name) == 0 else {
-                    throw FileError(path: temporary, call: "rename", code: errno)
-                }
-                return name
-            default: throw FileError(path: temporary, call: "link", code: errno)
+                if try FreeName.move(temporary, to: name) { return name }
+            default: throw FileError(path: temporary, call: "link", code: code)
             }
+            guard number < Self.numberMax else { throw FileError(path: name, call: "link", code: EEXIST) }
+            // Proof: the number is below `numberMax`.
+            number += 1
         }
     }
 
@@ -111,11 +116,11 @@ struct BackupDirectory: Sendable {
         return age >= 0 ? .seconds(Int64(age)) : nil
     }
 
-    /// The backups of all servers, in the order of their numbers.
+    /// The backups of all servers, in the order of their numbers, and of their names where the numbers are the same.
     private func entries() throws -> [Entry] {
         try DirectoryNames.list(path)
             .compactMap { name in Self.number(in: name).map { Entry(number: $0, name: name) } }
-            .sorted { $0.number < $1.number }
+            .sorted { ($0.number, $0.name) < ($1.number, $1.name) }
     }
 
     /// The server's own backups, and those of its cluster. A file that cannot be read may be another server's: it is
@@ -130,7 +135,7 @@ struct BackupDirectory: Sendable {
     static func number(in name: String) -> Int? {
         guard name.hasPrefix(prefix), name.hasSuffix(suffix) else { return nil }
         let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
-        return (6...18).contains(digits.count) ? Int(digits) : nil
+        return digitCounts.contains(digits.count) ? Int(digits) : nil
     }
 
     private static func write(_ backup: Backup, to path: String, while goesOn: () -> Bool) throws -> Int {

@@ -62,9 +62,10 @@ struct ClusterJoining {
     /// The server's work for its cluster while it serves; nil for a server that is the only one.
     func keep(_ instance: Instance, at address: String, _ log: Log) throws -> ClusterKeeper? {
         guard let journal = try self.configuration.journalAddress() else { return nil }
-        let configuration = ClusterKeeper.Configuration(
+        var configuration = ClusterKeeper.Configuration(
             try node(at: address), in: directory.path, at: journal,
             masterKey: try directory.masterKey(mustExist: true))
+        configuration.onHoldingBack = { [health = instance.health] in health.note(holdsSnapshotsBack: $0) }
         let keeper = try ClusterKeeper(instance.project.store, configuration, log: log)
         instance.project.snapshots.make { try keeper.makeSnapshot() }
         return keeper

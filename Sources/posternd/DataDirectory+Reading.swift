@@ -37,3 +37,13 @@ extension UndoneEvents {
 
     func printCounts() { for (kind, count) in counts { print("  \(kind): \(count)") } }
 }
+
+extension RevivedKeys {
+    func printWarning() {
+        guard !kinds.isEmpty else { return }
+        print("These keys are good again after the restore. Revoke them again if they were revoked:")
+        for (kind, ids) in kinds {
+            for id in ids { print("  \(kind) \(id)") }
+        }
+    }
+}

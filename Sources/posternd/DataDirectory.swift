@@ -101,8 +101,8 @@ struct DataDirectory {
                     + "newer backup, or go on with what there is: posternd --accept-rollback")
         case .newerSchema, .unknownTable:
             StoreRefusal(
-                description: "\(path): \(error): upgrade this server, or go back to the copy of the directory that was "
-                    + "made before the upgrade")
+                description: "\(path): \(error): upgrade this server, or go back to the data from before the upgrade: "
+                    + "docs/deploying.md, \"Going back\"")
         case .system(code: EACCES, _): ConfigurationError(description: closedFile ?? "\(path): \(error)")
         // The trouble may pass: the caller tries again, or the supervisor does.
         case .journal(let trouble) where !trouble.endsTheStore: error

@@ -1,4 +1,5 @@
 import Base
+import Cluster
 import Glibc
 import Identity
 import Messages
@@ -63,5 +64,7 @@ enum Maintenance {
         guard report.isSound else {
             throw StoreRefusal(description: "\(directory.path): the store is damaged: restore a backup of data.mdb")
         }
+        // A note that cannot be removed only keeps a node of a cluster from making snapshots for a while.
+        try? SnapshotTrials(in: directory.path).forget()
     }
 }

@@ -90,7 +90,7 @@ struct Restore {
             let wasInCluster = try restore.open()
             let kept = try restore.takePlace()
             if let kept { print("The store of before is in \(kept); delete it when it is no longer needed.") }
-            print("Restored. Every refresh token of before is void: users sign in again.")
+            print("Restored. Every refresh token of before is void, and every code that was sent: users sign in again.")
             if wasInCluster { print("The store belongs to no cluster now: docs/cluster.md, \"Restoring a backup\".") }
         } catch {
             restore.removeFolder()
@@ -136,20 +136,46 @@ struct Restore {
             "The backup is sound: project \(backup.header.projectID), \(made), "
                 + "\(backup.dataByteCount) bytes, up to event \(event).")
         guard let lock else { return print("What restoring it undoes is told while no server runs here.") }
-        let undone: UndoneEvents?
+        guard Files.mode(of: "\(directory.path)/data.mdb") != nil else { return print("There is no store here yet.") }
+        let effects: Effects?
         do {
-            undone = try directory.inspect(directory.path, lock.lent(), with: masterKey) {
-                try UndoneEvents(in: $0, behind: event)
-            }
+            effects = try self.effects(behind: event, lock)
         } catch {
             return print("What it undoes is not known, because the store that is here cannot be read: \(error).")
         }
-        guard let undone else { return print("There is no store here yet.") }
-        guard undone.newest >= event else {
-            return print("The store that is here ends with event \(undone.newest), before the backup does.")
+        guard let effects else {
+            return print("What it undoes is not told, because the store that is here is of an older version.")
         }
-        print("It undoes \(undone.total) events: changes, and sessions begun and ended, that were made since.")
-        undone.printCounts()
+        print("It undoes \(effects.undone.total) events: changes, and sessions begun and ended, that were made since.")
+        effects.undone.printCounts()
+        effects.revived?.printWarning()
+    }
+
+    /// What a restore would change in the store that is here.
+    private struct Effects {
+        let undone: UndoneEvents
+        /// Nil for a backup of an older version, whose rows are not compared.
+        let revived: RevivedKeys?
+    }
+
+    /// Nil if the store that is here is of an older version.
+    ///
+    /// The histories of the two stores may differ, so their events are compared. If the backup is of an older version,
+    /// its store is not read, and the events that are newer than its newest `event` count.
+    private func effects(behind event: UInt64, _ lock: DirectoryLock) throws -> Effects? {
+        let now = Clock.system.now()
+        let compared: Effects?? = try directory.inspect(folder, folderLock?.lent(), with: masterKey) {
+            backup -> Effects? in
+            try directory.inspect(directory.path, lock.lent(), with: masterKey) { present -> Effects in
+                Effects(
+                    undone: try UndoneEvents(in: present, missingFrom: backup),
+                    revived: try RevivedKeys(of: backup, refusedIn: present, now: now))
+            }
+        }
+        if let compared { return compared }
+        return try directory.inspect(directory.path, lock.lent(), with: masterKey) { present -> Effects in
+            Effects(undone: try UndoneEvents(in: present, behind: event), revived: nil)
+        }
     }
 
     /// Opens the restored store once: it writes the restore to its log of events, and draws an epoch. Returns whether
@@ -188,9 +214,8 @@ struct Restore {
         let path = directory.path
         var kept: String?
         if Files.mode(of: "\(path)/data.mdb") != nil {
-            let name = "\(path)/data.mdb.before-restore-\(Glibc.time(nil))"
-            try Self.rename("\(path)/data.mdb", name)
-            kept = name
+            kept = try FreeName.keep(
+                "\(path)/data.mdb", as: "\(path)/data.mdb.before-restore-\(Glibc.time(nil))")
         }
         do {
             try Self.rename("\(folder)/witness", "\(path)/witness")

@@ -77,6 +77,28 @@ import Testing
         #expect(isClaimed && isAdded && isComplete)
     }
 
+    /// Each piece of a long value is a record of its own, and each of those that are left is sound.
+    @Test func `A node does not join by a snapshot in which a piece of a long value is missing`() async throws {
+        try await withLocalEngine { engine, directory in
+            let (path, new) = ("\(directory)/0", "\(directory)/1")
+            try engine.beginCluster(in: path)
+            let store = try engine.node(path)
+            let long = [UInt8](repeating: 7, count: 20_000)
+            try await store.write { try $0.put(LocalEngine.values, [1], long) }
+            let place = try store.journalPlace()
+            // The pieces are each node's own: no other node hears of this.
+            try await store.write { transaction in
+                let keys = try transaction.reading.keys(of: Schema.pieces, after: nil, limit: 100)
+                #expect(keys.count == 5)
+                try transaction.delete(Schema.pieces, keys[2])
+            }
+            close(store)
+            try putSnapshot(engine, of: path, at: try #require(place))
+            #expect(throws: SnapshotProblem.damaged) { try engine.join(new) }
+            #expect(access(new + "/data.mdb", F_OK) != 0 && !Joining.isInterrupted(in: new))
+        }
+    }
+
     @Test func `A node does not join by a snapshot with a damaged record, but by the next one`() async throws {
         try await withDamage { engine, sound, path, place, new in
             try putSnapshot(engine, of: path, at: place)

@@ -19,6 +19,7 @@ final class LossyProxy: Sendable {
         var left = 0
         /// In microseconds.
         var delay: UInt32 = 0
+        var links: [Link] = []
         var threads: [OSThread] = []
         var descriptors: [Int32] = []
     }
@@ -44,6 +45,11 @@ final class LossyProxy: Sendable {
 
     /// Holds back all that arrives from now on, in either direction, for so many microseconds.
     func delay(by microseconds: UInt32) { state.withLock { $0.delay = microseconds } }
+
+    /// The present connections stay open and forward nothing any more, as if a machine on the way had forgotten them.
+    func fallSilent() {
+        for link in state.withLock({ $0.links }) { link.isSilent.store(true, ordering: .sequentiallyConsistent) }
+    }
 
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
@@ -75,25 +81,31 @@ final class LossyProxy: Sendable {
                     connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
                 }
             }
-            state.withLock { $0.descriptors += [client, server] }
-            let isMute = IsMute()
-            start { $0.forward(from: client, to: server, isClient: true, isMute) }
-            start { $0.forward(from: server, to: client, isClient: false, isMute) }
+            let link = Link()
+            state.withLock { state in
+                state.descriptors += [client, server]
+                state.links.append(link)
+            }
+            start { $0.forward(from: client, to: server, isClient: true, link) }
+            start { $0.forward(from: server, to: client, isClient: false, link) }
         }
     }
 
-    /// Whether what the server says is lost.
-    private final class IsMute: Sendable {
-        let value = Atomic(false)
+    /// A client's connection, and its connection to the server.
+    private final class Link: Sendable {
+        /// Whether what the server says is lost.
+        let isMute = Atomic(false)
+        let isSilent = Atomic(false)
     }
 
-    private func forward(from source: Int32, to target: Int32, isClient: Bool, _ isMute: IsMute) {
+    private func forward(from source: Int32, to target: Int32, isClient: Bool, _ link: Link) {
         var chunk = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = recv(source, &chunk, chunk.count, 0)
             guard count > 0 else { break }
             let delay = state.withLock { $0.delay }
             if delay > 0 { usleep(delay) }
+            if link.isSilent.load(ordering: .sequentiallyConsistent) { continue }
             if isClient {
                 let loss = state.withLock { state in
                     defer { state.next = nil }
@@ -104,8 +116,8 @@ final class LossyProxy: Sendable {
                     return .question
                 }
                 if loss == .question { break }
-                if loss == .answer { isMute.value.store(true, ordering: .sequentiallyConsistent) }
-            } else if isMute.value.load(ordering: .sequentiallyConsistent) {
+                if loss == .answer { link.isMute.store(true, ordering: .sequentiallyConsistent) }
+            } else if link.isMute.load(ordering: .sequentiallyConsistent) {
                 break
             }
             guard send(target, chunk, count, Int32(MSG_NOSIGNAL)) == count else { break }

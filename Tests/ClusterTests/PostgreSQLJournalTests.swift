@@ -81,6 +81,41 @@ import Testing
         }
     }
 
+    /// Without this, each write of the node would wait for ten seconds behind the question.
+    @Test func aConnectionThatFallsSilentIsReplaced() async throws {
+        try await withLocalEngine { engine, directory in
+            try engine.beginCluster(in: directory + "/0", copies: [directory + "/1"])
+            let proxy = LossyProxy(target: engine.port)
+            defer { proxy.stop() }
+            let stores = [
+                try open(directory + "/0", try engine.journal(port: proxy.port)),
+                try open(directory + "/1", try engine.journal()),
+            ]
+            defer { close(stores) }
+            try await add(1, to: stores[0])
+            proxy.fallSilent()
+            // A change of the other node, which the first one has to see before it answers.
+            try await add(1, to: stores[1])
+            let began = Instant.now
+            #expect(try await sum(stores[0]) == 2)
+            let duration = Duration.nanoseconds(Instant.now.nanoseconds(since: began))
+            #expect(duration < .seconds(7), "\(duration)")
+        }
+    }
+
+    @Test func aSlowEngineIsWaitedForAfterAQuestionOrTwo() {
+        var limits = JournalLimits()
+        (limits.readSilenceMin, limits.answerTimeout) = (.seconds(2), .seconds(10))
+        var patience = ReadPatience(limits)
+        #expect(patience.silenceMax == .seconds(2))
+        for (ended, next) in [(2, 4), (4, 8), (8, 10), (10, 10), (3, 6), (1, 2), (0, 2)] {
+            patience.ended(after: .seconds(ended))
+            #expect(patience.silenceMax == .seconds(next))
+        }
+        limits.answerTimeout = .seconds(1)
+        #expect(ReadPatience(limits).silenceMax == .seconds(1))
+    }
+
     @Test func anEngineThatCrashedIsUsedAgain() async throws {
         try await withLocalEngine { engine, directory in
             try engine.beginCluster(in: directory + "/0")

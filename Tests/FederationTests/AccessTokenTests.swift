@@ -110,7 +110,10 @@ import Testing
             let bare = fixture.configuration { $0.clientSecret = .empty }
             #expect(await fixture.error(.accessToken(token), bare) == .unboundToken)
             let wrong = fixture.configuration { $0.clientSecret = Secret("wrong") }
-            #expect(await fixture.error(.accessToken(token), wrong) == .misconfigured(.clientRefused))
+            for status in [401, 400, 403] {
+                fixture.provider.setWrongClientStatus(status)
+                #expect(await fixture.error(.accessToken(token), wrong) == .misconfigured(.clientRefused))
+            }
         }
     }
 

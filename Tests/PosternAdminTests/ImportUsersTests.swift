@@ -1,7 +1,10 @@
 import Base
+import Crypto
+import Identity
 import Messages
 import PosternAdmin
 import PosternClient
+import Store
 import TestSupport
 import Testing
 
@@ -99,6 +102,27 @@ import Testing
             #expect(report.createdCount + report.skippedCount == 5_000)
             #expect(report.rejections.isEmpty)
             #expect(try await scene.tenant.listUsers(pageSize: 1_000).all().count == 5_000)
+        }
+    }
+
+    @Test(arguments: [ImportConflict.skip, .replace])
+    func `An import does not go on in a store that was restored meanwhile`(_ conflict: ImportConflict) async throws {
+        try await AdminScene.runThroughProxy { scene, proxy in
+            let rows = Self.users(0..<5_000)
+            var isCut = false
+            let failure = await #expect(throws: Failure.self) {
+                try await scene.tenant.importUsers(rows, onConflict: conflict) { report in
+                    guard !isCut, report.checkpoint >= 1_000 else { return }
+                    isCut = true
+                    // A restore begins an epoch, and with it another history.
+                    try? scene.server.project.store.writeBlocking { try $0.beginEpoch(.system) }
+                    proxy.sever()
+                }
+            }
+            #expect(isCut && failure?.reason == "STREAM_ENDED" && failure?.code == .aborted)
+            #expect(failure?.metadataValue("checkpoint") == "0", "\(String(describing: failure))")
+            let report = try await scene.tenant.importUsers(rows, onConflict: .skip)
+            #expect(report.createdCount + report.skippedCount == 5_000)
         }
     }
 

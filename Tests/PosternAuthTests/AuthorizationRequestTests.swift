@@ -1,4 +1,5 @@
 import Base
+import JSON
 import Messages
 import PosternClient
 import TestSupport
@@ -86,10 +87,12 @@ import Testing
         }
     }
 
-    private func kept(_ continueURI: String, issuer: String = "") -> OAuthAuthorizationRequest {
+    private func kept(
+        _ continueURI: String, issuer: String = "", isIssuerRequired: Bool = false
+    ) -> OAuthAuthorizationRequest {
         OAuthAuthorizationRequest(
             providerID: "oidc.corp", continueURI: continueURI, url: "", state: "s", nonce: "", codeVerifier: .empty,
-            issuer: issuer)
+            issuer: issuer, isIssuerRequired: isIssuerRequired)
     }
 
     /// A dishonest provider can send the browser on to another provider, with its own request's state. The code then
@@ -151,10 +154,24 @@ import Testing
         #expect([named, unnamed, unknown].allSatisfy { $0.provider == "oidc.corp" })
     }
 
-    @Test func `The server names the issuer`() async throws {
+    /// RFC 9207 §2.4: the answer of another provider, which does not name itself.
+    @Test func `A redirect without the issuer that the provider promises is refused`() async throws {
+        let back = "https://a.example/one"
+        let request = kept(back, issuer: "https://id.example", isIssuerRequired: true)
+        for answer in ["code=c", "error=access_denied"] {
+            let refused = try await error { _ = try request.credential(fromRedirect: "\(back)?\(answer)&state=s") }
+            #expect(refused.reason == "WRONG_STATE")
+        }
+        let named = try request.credential(fromRedirect: "\(back)?code=c&state=s&iss=https%3A%2F%2Fid.example")
+        #expect(named.provider == "oidc.corp")
+    }
+
+    @Test(arguments: [true, false])
+    func `The server names the issuer, and tells whether the provider promises it`(_ promises: Bool) async throws {
         try await withProvider { _, provider, auth in
-            let issuer = try await request(auth).issuer
-            #expect(issuer == provider.issuer.string)
+            provider.setDiscovery("authorization_response_iss_parameter_supported", .bool(promises))
+            let asked = try await request(auth)
+            #expect(asked.issuer == provider.issuer.string && asked.isIssuerRequired == promises)
         }
     }
 

@@ -9,7 +9,7 @@ import Testing
     private let start = Instant(nanoseconds: 1_000_000_000)
 
     /// A pool of 16 workers without threads: works begin as soon as the rules let them.
-    private struct Scene {
+    struct Scene {
         var queue: WorkQueue
         private(set) var running: [Work] = []
 
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test func `Works for which nobody waits have half of the workers together`() {
-        var scene = Scene()
+        var scene = Scene(proven: (0..<32).map(Self.tenant), at: start)
         for number in 0..<32 { scene.submit(Self.tenant(number), 1, isPatient: true, at: start) }
         #expect(scene.running.count == 8)
         scene.submit("urgent", 2, at: start)
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test func `Mail servers that hang leave workers to the mails of others`() {
-        var scene = Scene()
+        var scene = Scene(proven: ["quick"] + (0..<8).map(Self.tenant), at: start)
         for number in 0..<8 { scene.submit(Self.tenant(number), 1, isPatient: true, at: start) }
         for number in 0..<8 { scene.end(Self.tenant(number), afterSeconds: 30) }
         let later = start.advanced(by: .minutes(20))

@@ -133,6 +133,19 @@ import Testing
         }
     }
 
+    /// The refusal of a right that the maker lacks says who can give it.
+    @Test func `A right that is not the maker's to give is refused with who can give it`() {
+        var key = Self.key(.app, .tenantID("acme"))
+        key.trustedEndUserIP = true
+        var admin = Self.key(.tenantAdmin, .tenantID("acme"))
+        let lacking = failure { try Caller(admin).checkMayMake(key) }
+        let words = "trusted_end_user_ip is not yours to give; a project-admin can, or a key that has it."
+        #expect(lacking?.message == "A key may do no more than whoever makes it: \(words)")
+        admin.trustedEndUserIP = true
+        let having = failure { try Caller(admin).checkMayMake(key) }
+        #expect(having == nil)
+    }
+
     /// An operator may have given admins less than apps by default.
     @Test func defaultsAreNotCompared() {
         var small = Limits()

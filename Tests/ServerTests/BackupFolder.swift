@@ -41,11 +41,15 @@ struct BackupFolder {
 
     /// Puts a file there that has the name of a backup.
     func add(_ number: Int, content: [UInt8], age: Int = 0) {
-        let path = "\(backups)/\(Self.name(number))"
-        writeFile(path, content)
+        writeFile("\(backups)/\(Self.name(number))", content)
+        setAge(age, of: Self.name(number))
+    }
+
+    /// Makes a file look as old as `age` says, in seconds.
+    func setAge(_ age: Int, of name: String) {
         let made = time(nil) - age
         var times = [timespec(tv_sec: made, tv_nsec: 0), timespec(tv_sec: made, tv_nsec: 0)]
-        utimensat(AT_FDCWD, path, &times, 0)
+        utimensat(AT_FDCWD, "\(backups)/\(name)", &times, 0)
     }
 
     /// The names of the complete backups, sorted. Nil while one is written.

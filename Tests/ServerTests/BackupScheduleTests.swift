@@ -127,6 +127,32 @@ import Testing
         }
     }
 
+    /// Somebody's file has a number behind which no number is left.
+    @Test(arguments: ["999999999999999999-x", "999999999999-x", "1000000000000000000-20200101T000000Z"])
+    func `A made-up number does not end the deletion of old backups`(_ madeUp: String) throws {
+        try withTemporaryDirectory { directory in
+            let folder = BackupFolder(in: directory)
+            for number in 1...2 { folder.add(number) }
+            let strange = "postern-\(madeUp).backup"
+            writeFile("\(folder.backups)/\(strange)", [0])
+            var earlier = [BackupFolder.name(1), BackupFolder.name(2)]
+            for _ in 0..<2 {
+                try Self.run(in: directory, flags: ["--backup-keep", "1"], until: "took a backup") { _ in
+                    try blockUntil("the older backups are gone: \(fileNames(in: folder.backups))") {
+                        guard let names = folder.complete else { return false }
+                        return names.count == 2 && names.contains(strange)
+                            && Set(names).isDisjoint(with: earlier)
+                    }
+                }
+                earlier = try #require(folder.complete).filter { $0 != strange }
+                // The next start takes another backup, in another second.
+                for name in earlier { folder.setAge(86_400 * 365, of: name) }
+                let now = time(nil)
+                try blockUntil("a second has passed") { time(nil) > now }
+            }
+        }
+    }
+
     /// A server of another project or with another master key, and a file that is no backup.
     @Test func `Servers that share a directory leave each other's backups alone`() throws {
         try withTemporaryDirectory { directory in

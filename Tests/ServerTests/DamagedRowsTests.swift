@@ -150,6 +150,43 @@ import Testing
             #expect(failures.value == 0)
         }
     }
+
+    private static func pieceKeys(_ store: Store) throws -> [[UInt8]] {
+        try store.read { try $0.keys(of: Schema.pieces, after: nil, limit: 1_000) }
+    }
+
+    /// A long value lies in pieces, which go with it, whichever of them is missing.
+    @Test(arguments: [0, 2, 4])
+    func `A deleted tenant leaves nothing of a damaged long value`(_ missing: Int) async throws {
+        try await withServer { server in
+            try await Self.makeWork(server)
+            let store = server.project.store
+            let others = Set(try Self.pieceKeys(store))
+            let key = TenantPrefix("qqqq").bytes + [UInt8](repeating: 1, count: 32)
+            try await store.write { transaction in
+                let table = Tables.hashSecrets.declaration.asBytes
+                try transaction.put(table, key, [UInt8](repeating: 7, count: 20_000))
+            }
+            let keys = try Self.pieceKeys(store).filter { !others.contains($0) }
+            #expect(keys.count == 5)
+            try await store.write { _ = try $0.delete(Schema.pieces, keys[missing]) }
+            try await Self.leaveDeletion(server)
+            // The second sweep mends what the purge in the first one noted.
+            for _ in 0..<2 {
+                try await server.project.sweepForAll()
+                await server.project.sweep()
+            }
+            let left = Set(try Self.pieceKeys(store))
+            #expect(left == others)
+            try store.read { transaction in
+                let isPurged = try transaction.get(Tables.tenants, TenantPrefix("qqqq"))?.purged == true
+                let sum = try transaction.usage(ofTenant: "qqqq")
+                let counted = try transaction.countedUsage(ofTenant: "qqqq")
+                let isMended = try transaction.isMended()
+                #expect(isPurged && isMended && sum == counted)
+            }
+        }
+    }
 }
 
 extension TableDeclaration {

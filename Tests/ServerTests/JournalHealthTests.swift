@@ -1,4 +1,5 @@
 import Base
+import Store
 import Testing
 
 @testable import Service
@@ -67,5 +68,18 @@ import Testing
         health.set(isServing: false)
         health.set(isBehind: false)
         #expect(!health.isServing, "stopped")
+    }
+
+    @Test func `A node that leaves snapshots to others is degraded, and says a worse trouble first`() {
+        let health = HealthStatus()
+        health.set(isServing: true)
+        health.note(holdsSnapshotsBack: true)
+        #expect(health.isServing && health.trouble == .snapshotsHeldBack)
+        health.note(.diskFull, log: .silent)
+        #expect(health.trouble == .diskFull)
+        health.note(nil, log: .silent)
+        #expect(health.trouble == .snapshotsHeldBack)
+        health.note(holdsSnapshotsBack: false)
+        #expect(health.trouble == nil)
     }
 }

@@ -182,6 +182,32 @@ import Testing
         }
     }
 
+    @Test func `A mail that was held goes out by a retry once the tenant delivers, and not by itself`() async throws {
+        let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
+        defer { receiver.close() }
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            _ = try client.signUp("ada@example.com")
+            try client.sendOob(.passwordReset, email: "ada@example.com")
+            let held = try #require(try client.mails().first).message
+            func retry() throws -> OutboxMessage? {
+                let answer: OutboxRetryResponse = try client.client.call(
+                    "postern.v1.Outbox/Retry", OutboxRetryRequest(messageID: held.messageID))
+                return answer.message
+            }
+            let refused = failure { _ = try retry() }
+            #expect(refused.reason == "OUTBOX_MESSAGE_NOT_DELIVERABLE" && refused.message.contains("is held"))
+            try client.deliverByWebhook(url: "\(receiver.url)/mail")
+            await server.project.mailer.deliverDue()
+            let listed = try #require(try client.mails().first).message
+            #expect(listed == held && receiver.requestCount("/mail") == 0)
+            #expect(try retry()?.state == .pending)
+            let sent = try await client.newestMail(becomes: .sent)
+            #expect(sent.messageID == held.messageID && receiver.requestCount("/mail") == 1)
+            #expect(failure { _ = try retry() }.message.contains("sent already"))
+        }
+    }
+
     @Test func aMailThatWasSentIsNotSentAgainByARowThatWasLeftBehind() async throws {
         let receiver = FakeHTTPServer { _ in .response(HTTPResponse(status: 200, body: [])) }
         defer { receiver.close() }

@@ -148,9 +148,10 @@ import Wire
             }
             #expect(
                 events == [
-                    "serviceAccountCreated postern", "serviceAccountCreated backend",
-                    "serviceAccountKeyCreated \(backEnd.keyID)", "serviceAccountUpdated backend",
-                    "serviceAccountKeyRevoked \(backEnd.keyID)", "serviceAccountDeleted backend",
+                    "serviceAccountCreated postern:scope=all tenants,display_name,custom_tokens=true",
+                    "serviceAccountCreated backend:scope=all tenants,custom_tokens=true",
+                    "serviceAccountKeyCreated backend/\(backEnd.keyID)", "serviceAccountUpdated backend:role=app",
+                    "serviceAccountKeyRevoked backend/\(backEnd.keyID)", "serviceAccountDeleted backend",
                 ])
         }
     }

@@ -1,5 +1,6 @@
 import Base
 import Messages
+import Store
 import TestSupport
 import Testing
 
@@ -21,6 +22,78 @@ import Testing
             let all = try callers(root)
             #expect(all.allSatisfy { !$0.isEmpty } && all[0] != all[1])
             #expect(try callers(admin) == [all[0], ""] && callers(second) == [all[0], ""])
+        }
+    }
+
+    // MARK: Updates that change nothing
+
+    private static func settings(_ client: RawClient, _ tenantID: Text) throws -> Messages.Tenant {
+        let found: TenantsGetResponse = try client.call(
+            "postern.v1.Tenants/Get", TenantsGetRequest(tenantID: tenantID))
+        return try #require(found.tenant)
+    }
+
+    private static func changes(_ client: RawClient, _ tenantID: Text) throws -> [[Text]] {
+        let history: AuditListSettingsChangesResponse = try client.call(
+            "postern.v1.Audit/ListSettingsChanges", AuditListSettingsChangesRequest(tenantID: tenantID))
+        return history.events.map { $0.settingsChange?.paths ?? [] }
+    }
+
+    @Test func `An update to the present values leaves revision, time and history as they are`() async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try server.makeTenant("acme")
+            try server.updateTenant("acme", ["display_name"]) { $0.displayName = "Acme" }
+            let before = try Self.settings(client, "acme")
+            server.clock.advance(by: .seconds(5))
+            try server.updateTenant("acme", ["display_name", "password_policy"]) {
+                $0.displayName = "Acme"
+                // The same as none.
+                $0.passwordPolicy = PasswordPolicy()
+            }
+            let after = try Self.settings(client, "acme")
+            let history = try Self.changes(client, "acme")
+            #expect(after == before && history == [["display_name"], []])
+            // The revision over which it was decided is compared all the same.
+            expectRefusal("REVISION_MISMATCH") { try Self.rename(client, to: "Acme", over: before.revision - 1) }
+            try Self.rename(client, to: "Acme", over: before.revision)
+            try server.updateTenant("acme", ["display_name", "recent_login_seconds"]) {
+                $0.displayName = "Acme"
+                $0.recentLoginSeconds = 90
+            }
+            let changed = try Self.settings(client, "acme")
+            let longer = try Self.changes(client, "acme")
+            #expect(changed.revision == before.revision + 1)
+            #expect(longer == [["recent_login_seconds"], ["display_name"], []])
+        }
+    }
+
+    /// A tenant from before there were lists allows every domain. An empty list allows none, and is the same value.
+    @Test(arguments: [false, true])
+    func `The first list of domains is a change, also an empty one`(ofMany: Bool) async throws {
+        try await withServer { server in
+            let client = try server.connect()
+            try server.makeTenant("acme")
+            try await server.project.store.write { transaction in
+                var record = try #require(try transaction.get(Tables.tenants, TenantPrefix("acme")))
+                record.tenant?.continueURLRule = .unspecified
+                try transaction.put(Tables.tenants, TenantPrefix("acme"), record)
+            }
+            for _ in 0..<2 {
+                if ofMany {
+                    let _: TenantsUpdateManyResponse = try client.call(
+                        "postern.v1.Tenants/UpdateMany",
+                        TenantsUpdateManyRequest(
+                            filter: TenantFilter(tenantIDPrefix: "acme"), tenant: Messages.Tenant(),
+                            updateMask: ProtobufFieldMask(paths: ["allowed_continue_domains"])))
+                } else {
+                    try server.updateTenant("acme", ["allowed_continue_domains"]) { _ in }
+                }
+            }
+            let settings = try Self.settings(client, "acme")
+            let history = try Self.changes(client, "acme")
+            #expect(settings.continueURLRule == .listed)
+            #expect(history == [["allowed_continue_domains"], []])
         }
     }
 

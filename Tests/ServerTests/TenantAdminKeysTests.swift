@@ -113,6 +113,7 @@ import Testing
                 "postern.v1.Audit/ListEvents",
                 AuditListEventsRequest(filter: EventFilter(kinds: [.apiKeyCreated, .apiKeyRotated, .apiKeyRevoked])))
             #expect(events.events.map(\.kind) == [.apiKeyRevoked, .apiKeyRotated, .apiKeyCreated])
+            #expect(events.events.last?.detail == Text("\(key.apiKeyID):role=app,scope=acme"))
         }
     }
 

@@ -139,11 +139,23 @@ import Testing
             #expect(swiss.fromTemplate && swiss.subject == "Passwort von ada@example.com")
             #expect(swiss.text.string.hasPrefix("Hier: http") && swiss.html.string.hasPrefix("<p>Ada Example: http"))
             #expect(try !Self.preview(client.client, .passwordReset, locale: "fr").fromTemplate)
+            // Nobody has a name there: neither the made-up user, nor the tenant.
+            try client.setTenant(["display_name"]) { $0.displayName = "Acme" }
+            let named = EmailTemplate(
+                requestType: .passwordReset, subject: "%APP_NAME%", text: "Hi %DISPLAY_NAME%, %LINK%", html: "%LINK%")
+            func shown(withoutNames: Bool) throws -> [Text] {
+                let answer: EmailConfigsPreviewTemplateResponse = try client.client.call(
+                    "postern.v1.EmailConfigs/PreviewTemplate",
+                    EmailConfigsPreviewTemplateRequest(template: named, withoutNames: withoutNames))
+                return [answer.subject, Text(unchecked: Array(answer.text.bytes.prefix(8)))]
+            }
+            #expect(try shown(withoutNames: false) == ["Acme", "Hi Ada E"])
+            #expect(try shown(withoutNames: true) == ["", "Hi , htt"])
             // A template that is not stored yet, with the second link that such mail always has.
             let draft = EmailTemplate(
                 requestType: .verifyEmail, subject: "s", text: "%LINK%", html: "%LINK%")
-            let shown = try Self.preview(client.client, .unspecified, draft)
-            #expect(shown.fromTemplate && shown.text.contains("mode=rejectEmail"))
+            let drafted = try Self.preview(client.client, .unspecified, draft)
+            #expect(drafted.fromTemplate && drafted.text.contains("mode=rejectEmail"))
             // A link of a preview does nothing.
             expectRefusal("INVALID_OOB_CODE") {
                 let _: AccountsCheckOobCodeResponse = try client.client.call(

@@ -185,6 +185,34 @@ import Wire
         }
     }
 
+    /// The address is believed, and kept, only from a key that is trusted for it.
+    @Test func aRefusalKeepsTheAddressOfTheEndUser() async throws {
+        try await withServer { server in
+            let admin = try server.connect()
+            try Self.set(admin, signup: true, deletion: false)
+            for (isTrusted, address, kept) in [
+                (true, "2001:DB8::0001", "2001:db8::1"), (true, "", ""), (false, "192.0.2.7", ""),
+            ] as [(Bool, Text, Text)] {
+                let made: ProjectCreateApiKeyResponse = try admin.call(
+                    "postern.v1.Project/CreateApiKey",
+                    ProjectCreateApiKeyRequest(
+                        role: .app, scope: Scope(tenants: .tenantID("")), trustedEndUserIP: isTrusted))
+                let app = try server.connect(authenticated: false)
+                app.apiKey = made.secretKey
+                expectRefusal("ADMIN_RESTRICTED_OPERATION") {
+                    let _: AccountsSignUpResponse = try app.call(
+                        "postern.v1.Accounts/SignUp",
+                        AccountsSignUpRequest(
+                            email: "bob@example.com", password: Secret("secret1"), endUserIP: address))
+                }
+                let listed: TenantsListDenialsResponse = try admin.call(
+                    "postern.v1.Tenants/ListDenials", TenantsListDenialsRequest())
+                #expect(listed.denials.first?.endUserIP == kept)
+                #expect(listed.denials.first?.apiKeyID == made.apiKey?.apiKeyID)
+            }
+        }
+    }
+
     @Test func refusalsAreFollowedLive() async throws {
         try await withServer { server in
             let client = try server.connect()

@@ -64,6 +64,35 @@ import Testing
         }
     }
 
+    @Test func `A backup has long values whole`() throws {
+        try withTemporaryDirectory { directory in
+            let store = try openTestStore(at: directory + "/store", tables: [Self.rows.declaration])
+            let values = (1...4).map { [UInt8](repeating: UInt8($0), count: 12_000 * $0) }
+            try store.writeBlocking { transaction in
+                for (index, value) in values.enumerated() { try transaction.put(Self.rows, [UInt8(index)], value) }
+            }
+            let path = directory + "/backup"
+            writeFile(path, try Self.backup(of: store))
+            try store.writeBlocking { try $0.put(Self.rows, [0], [UInt8](repeating: 9, count: 50_000)) }
+            store.close()
+            #expect(mkdir(directory + "/copy", 0o700) == 0)
+            try Self.open(path).unpack(to: directory + "/copy/data.mdb")
+            let report = try StoreReport(
+                StoreConfiguration(directory: directory + "/copy", tables: [Self.rows.declaration]),
+                authenticator: TestAuthenticator(), eventHash: testEventHash, isBackup: true, records: { _, _ in })
+            #expect(report.isSound, "\(report.lines)")
+            let copy = try openTestStore(at: directory + "/copy", tables: [Self.rows.declaration]) {
+                $0.acceptsRollback = true
+            }
+            defer { copy.close() }
+            for (index, value) in values.enumerated() {
+                let found = try copy.read { try $0.get(Self.rows, [UInt8(index)]) }
+                #expect(found == value)
+            }
+            #expect(try copy.read { try $0.count(Schema.pieces) } > 20)
+        }
+    }
+
     @Test(.timeLimit(.minutes(2))) func `A backup that is dropped half-way keeps nothing`() throws {
         try withTemporaryDirectory { directory in
             let store = try openTestStore(at: directory + "/store", tables: [Self.rows.declaration])

@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Journal
 import Synchronization
 import TestSupport
@@ -38,6 +39,30 @@ import Testing
             }
             #expect(try store.read { try $0.get(JournaledNodes.values, [1]) } == [3])
             #expect(cluster.nodes[0].failure.error == nil)
+        }
+    }
+
+    /// The engine is away since it owes the answer, and not only since a connection failed.
+    @Test func whatWaitedBehindAQuestionWithoutAnAnswerIsRefusedWithoutAFurtherWait() async throws {
+        let hanging = Mutex<MemoryJournal?>(nil)
+        @Sendable func fault(at question: MemoryJournal.Question) -> MemoryJournal.Fault? {
+            guard question == .heads, let journal = hanging.withLock({ $0 }) else { return nil }
+            usleep(3_200_000)
+            journal.isAway.store(true, ordering: .relaxed)
+            return .before
+        }
+        try await withJournaledNodes(1, { $0.limits.journal.patience = .seconds(3) }, fault: fault) { cluster in
+            let (store, journal) = (cluster.nodes[0].store, cluster.nodes[0].journal)
+            try await store.write { try $0.put(JournaledNodes.values, [1], [1]) }
+            hanging.withLock { $0 = journal }
+            let began = Instant.now
+            await #expect(throws: StoreError.journal(.away)) { try await store.write { _ in } }
+            let duration = Duration.nanoseconds(Instant.now.nanoseconds(since: began))
+            // Twice the patience before.
+            #expect(duration < .milliseconds(5_500), "\(duration)")
+            hanging.withLock { $0 = nil }
+            journal.isAway.store(false, ordering: .relaxed)
+            try await until("the node writes again") { (try? await store.write { _ in }) != nil }
         }
     }
 

@@ -1,4 +1,5 @@
 import Base
+import Glibc
 import Messages
 import TestSupport
 import Testing
@@ -7,48 +8,35 @@ import Testing
 
 /// Long values of a damaged store, and of a full one.
 @Suite struct LongValueFaultTests {
-    enum Damage: CaseIterable { case missing, swapped, older, longer }
+    typealias Damage = DamagedLongValue.Damage
+    typealias Owner = DamagedLongValue.Owner
 
     /// A row cannot be read whose pieces are not what was put, and `store verify` says so.
-    @Test(arguments: Damage.allCases)
-    func aDamagedPieceIsNoticed(_ damage: Damage) throws {
+    @Test(arguments: Damage.allCases, Owner.allCases)
+    func aDamagedLongValueIsNoticed(_ damage: Damage, _ owner: Owner) throws {
         try withTemporaryDirectory { directory in
-            let store = try openTestStore(at: directory, tables: LongValueTests.tables)
-            try store.writeBlocking { transaction in
-                try transaction.put(blobs, [1], [UInt8](repeating: 1, count: 20_000))
-                try transaction.put(blobs, [2], [UInt8](repeating: 2, count: 3))
-            }
-            let keys = try pieceKeys(store)
-            let older = try store.read { try $0.get(Schema.pieces, keys[1]) } ?? []
-            try store.writeBlocking { try $0.put(blobs, [1], [UInt8](repeating: 3, count: 20_000)) }
-            try store.writeBlocking { transaction in
-                switch damage {
-                case .missing: try transaction.delete(Schema.pieces, keys[1])
-                case .swapped:
-                    try transaction.put(Schema.pieces, keys[1], transaction.get(Schema.pieces, keys[4]) ?? [])
-                case .older: try transaction.put(Schema.pieces, keys[1], older)
-                case .longer: try transaction.put(Schema.pieces, keys[4], [UInt8](repeating: 3, count: 4_063))
-                }
-            }
-            #expect(throws: StoreError.corrupt(table: "blobs")) { try store.read { _ = try $0.get(blobs, [1]) } }
-            #expect(throws: StoreError.corrupt(table: "blobs")) { try store.read { try $0.scan(blobs) { _ in true } } }
-            #expect(try store.read { try $0.get(blobs, [2]) } == [2, 2, 2])
+            let damaged = DamagedLongValue(directory: directory, owner: owner)
+            try damaged.make(damage)
+            let store = try damaged.open()
+            defer { store.close() }
+            let (table, failure) = (damaged.table, StoreError.corrupt(table: damaged.table.name.description))
+            #expect(throws: failure) { try store.read { _ = try $0.get(table, damaged.key(1)) } }
+            #expect(throws: failure) { try store.read { try $0.scan(table) { _ in true } } }
+            #expect(try store.read { try $0.get(table, damaged.key(2)) } == damaged.value(3, byteCount: 30))
             store.close()
-            let report = try LongValueTests.report(directory)
+            let report = try damaged.report()
             #expect(!report.isSound)
-            #expect(report.lines.contains { $0.contains("blobs: long values that are not whole") })
-            // The row can be replaced all the same, and deleted.
-            let again = try openTestStore(at: directory, tables: LongValueTests.tables)
-            defer { again.close() }
-            try again.writeBlocking { try $0.put(blobs, [1], [UInt8](repeating: 4, count: 20_000)) }
-            #expect(try again.read { try $0.get(blobs, [1]) } == [UInt8](repeating: 4, count: 20_000))
-            try again.writeBlocking { _ = try $0.delete(blobs, [1]) }
-            #expect(try LongValueTests.pieceCount(again) == 0)
+            let isOfMark = [.markVersion, .markMAC, .markLength].contains(damage)
+            let finding = isOfMark ? "record without its MAC" : "long values that are not whole"
+            #expect(report.lines.contains { $0.contains("\(table.name): \(finding)") }, "\(report.lines)")
+            // A piece is a record of its own, and may be a sound one. Whoever joins a cluster looks further.
+            let configuration = StoreConfiguration(directory: directory, tables: LongValueTests.tables)
+            let pages = try StoreReport(pagesOf: configuration, authenticator: TestAuthenticator())
+            let records = try StoreReport(
+                recordsOf: configuration, authenticator: TestAuthenticator(), eventHash: testEventHash)
+            #expect(pages.isSound != isOfMark)
+            #expect(!records.isSound)
         }
-    }
-
-    private func pieceKeys(_ store: Store) throws -> [[UInt8]] {
-        try store.read { try $0.keys(of: Schema.pieces, after: nil, limit: 100) }
     }
 
     @Test func aPieceOfNoValueIsNoticed() throws {
@@ -95,8 +83,8 @@ import Testing
         #expect(valueByteCount(Array(stored.dropLast()), 17, key) == nil)
     }
 
-    /// A write that finds the store full in the middle of its pieces leaves nothing, and the last page is enough to
-    /// delete.
+    /// A write that finds the store full in the middle of its pieces leaves nothing, and what all others leave of the
+    /// reserve is enough to delete.
     @Test func aFullStoreHasNoHalfValues() throws {
         try withSmallStore(mapByteCount: 8 << 20) { small in
             var count: UInt16 = 0
@@ -104,12 +92,16 @@ import Testing
             @Sendable func value(_ number: UInt16) -> [UInt8] {
                 [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 60_000 + Int(number))
             }
-            do {
-                while true {
-                    try small.store.writeBlocking { [count] in try $0.put(blobs, key(count), value(count)) }
-                    count += 1
-                }
-            } catch StoreError.full {}
+            for purpose in [.growth, .session, .relief] as [WritePurpose] {
+                do {
+                    while true {
+                        try WritePurpose.$current.withValue(purpose) {
+                            try small.store.writeBlocking { [count] in try $0.put(blobs, key(count), value(count)) }
+                        }
+                        count += 1
+                    }
+                } catch StoreError.full {}
+            }
             #expect(count > 50)
             // One write that is longer than the whole file runs into the map's end.
             #expect(throws: StoreError.full) {

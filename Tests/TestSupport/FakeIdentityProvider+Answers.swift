@@ -138,7 +138,9 @@ extension FakeIdentityProvider {
     }
 
     private func introspect(_ request: FakeHTTPServer.Request) -> FakeHTTPServer.Reply {
-        guard client(request) != nil else { return json(["error": "invalid_client"], status: 401) }
+        guard client(request) != nil else {
+            return json(["error": "invalid_client"], status: state.withLock { $0.wrongClientStatus })
+        }
         guard let grant = state.withLock({ $0.accessTokens[request.form["token"] ?? ""] }) else {
             return json(["active": false])
         }

@@ -75,6 +75,8 @@ public final class FakeIdentityProvider: Sendable {
         var hasDiscovery = true
         /// Members of the discovery document that are not the usual ones.
         var discoveryChanges: [(name: Text, value: JSONValue?)] = []
+        /// The status with which introspection answers a wrong client.
+        var wrongClientStatus = 401
         var takesPostedSecrets = true
         var takesBasicSecrets = true
         var discoveryIssuer: Text?
@@ -127,6 +129,9 @@ public final class FakeIdentityProvider: Sendable {
 
     /// Whether the discovery document names an authorization endpoint.
     public func setHasAuthorizationEndpoint(_ value: Bool) { state.withLock { $0.hasAuthorizationEndpoint = value } }
+
+    /// The status with which introspection answers a wrong client: 401 or 400, as RFC 6749 §5.2 allows.
+    public func setWrongClientStatus(_ value: Int) { state.withLock { $0.wrongClientStatus = value } }
 
     /// Whether there is a discovery document.
     public func setHasDiscovery(_ value: Bool) { state.withLock { $0.hasDiscovery = value } }

@@ -94,6 +94,8 @@ private struct Lines: ProtocolChoice {
     func session(firstByte: UInt8, now: Instant) -> (any ProtocolSession)? {
         firstByte == UInt8(ascii: "E") ? LineSession() : nil
     }
+
+    func refusal(firstByte: UInt8) -> [UInt8] { [] }
 }
 
 private final class NoOwner: ConnectionOwner {

@@ -53,6 +53,20 @@ enum Join: CaseIterable { case tcp, socketPair }
         }
     }
 
+    @Test(arguments: Join.allCases) func `A client of HTTP/1 is told of its mistake`(_ join: Join) async throws {
+        try await withEcho { server, connect in
+            let browser = try connect(join)
+            try browser.send(Array("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8))
+            let answer = String(decoding: try browser.receive(4_096), as: UTF8.self)
+            #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n") && answer.hasSuffix("or the HTTP port.\n"))
+            #expect(try browser.receive(1).isEmpty)
+            let stranger = try connect(join)
+            try stranger.send([0x16, 0x03, 0x01])
+            #expect(try stranger.readUntilClosed().isEmpty)
+            #expect(server.metrics.connectionsUnknown.value == 2)
+        }
+    }
+
     @Test(arguments: Join.allCases) func aPeerThatSendsNoMoreIsStillAnswered(_ join: Join) async throws {
         try await withEcho { _, connect in
             let client = try connect(join)

@@ -140,6 +140,8 @@ import Testing
             // One export follows the other.
             let following = await verify(longer, directory, ["--previous", "\(directory)/acme.ndjson"])
             #expect(following.code == .ok, "\(following.said)")
+            let proved = "it goes on from \(directory)/acme.ndjson, which ended with event 8: both are one log\n"
+            #expect(following.said == proved, "\(following.said)")
             let back = await verify("\(directory)/acme.ndjson", directory, ["--previous", longer])
             #expect(back.code == .damaged && back.said.contains("had 9 in the previous export"), "\(back.said)")
             let part = "\(directory)/part.ndjson"

@@ -95,8 +95,13 @@ import Testing
             let test = TestConsole(environment: environment)
             return (await CommandLineTool.run(words, in: test.console), test.written)
         }
-        #expect(await run("context", "add", "dev", "--server", "127.0.0.1:1", "-t", "acme").0 == .ok)
-        #expect(await run("context", "add", "prod", "--server", "auth:7400", "--key-file", "/k").0 == .ok)
+        let first = TestConsole(environment: environment)
+        #expect(await first.run("context", "add", "dev", "--server", "127.0.0.1:1", "-t", "acme") == .ok)
+        let currentNow = "it is the only one, so it is the current context now: commands go to 127.0.0.1:1\n"
+        #expect(first.said.hasSuffix(currentNow), "\(first.said)")
+        let second = TestConsole(environment: environment)
+        #expect(await second.run("context", "add", "prod", "--server", "auth:7400", "--key-file", "/k") == .ok)
+        #expect(!second.said.contains("current"), "\(second.said)")
         #expect(await run("context", "list", "-q").1 == "dev\nprod\n")
         #expect(await run("context", "show", "-q").1 == "dev\n")
         #expect(await run("context", "use", "prod").0 == .ok)

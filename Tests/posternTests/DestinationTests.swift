@@ -154,7 +154,10 @@ import Testing
         let mixed = try destination(nil)
         #expect(mixed.tenant.isEmpty)
         let unused = "; not used: tenant te was set for env:1 (POSTERN_SERVER)"
-        #expect(mixed.description(of: .usualTenant) == "on flag:1 (--server)\(unused)")
+        let pool = "the default pool or the key's own tenant (none was named)"
+        #expect(mixed.description(of: .usualTenant) == "on flag:1 (--server), \(pool)\(unused)")
+        #expect(try destination("").description(of: .usualTenant) == "on flag:1 (--server), \(pool)")
+        #expect(try destination("tf").description(of: .usualTenant) == "on flag:1 (--server), tenant tf")
         #expect(mixed.description(of: .named("tenant x")) == "on flag:1 (--server), tenant x")
         #expect(mixed.description(of: .project) == "on flag:1 (--server)")
         for named in ["", "tf"] { #expect(try destination(named).unusedTenant == nil) }

@@ -74,6 +74,23 @@ import Testing
 
     @Test(
         arguments: [
+            (.emailExists, "--email EMAIL"), (.phoneNumberExists, "--phone-number NUMBER"), (.duplicateLocalID, "UID"),
+        ] as [(Reason, String)])
+    func `An admin is told how to see who has a name, and an end user is not`(reason: Reason, words: String) {
+        let test = TestConsole()
+        let failure = Failure(reason, "Taken.")
+        FailureReport(failure, at: nil, of: UserCommands.create).print(.table, to: test.console)
+        let hint = "postern user get \(words) shows the user who has it"
+        #expect(test.said == "error: Taken. [\(reason.name)]\nhint: \(hint)\n")
+        for command in AccountCommands.all {
+            let endUser = TestConsole()
+            FailureReport(failure, at: nil, of: command).print(.table, to: endUser.console)
+            #expect(!endUser.said.contains("hint"), "\(endUser.said)")
+        }
+    }
+
+    @Test(
+        arguments: [
             ("Cannot reach a:1: The server's certificate was refused: hostname mismatch.", "--ca-file FILE"),
             ("Cannot reach a:1: Connection refused.", "is posternd running there?"),
         ])

@@ -43,6 +43,7 @@ import Testing
             metadata: [.init("pending_credential", "s3cret"), .init("second_factors", "[]")])
         FailureReport(failure, at: nil).print(.table, to: test.console)
         #expect(!test.said.contains("s3cret") && test.said.contains("postern user mfa remove"))
+        #expect(test.said.contains("docs/signing-in.md#second-factors"), "\(test.said)")
         let enrollment = Failure(
             .failedPrecondition, "SECOND_FACTOR_ENROLLMENT_REQUIRED", "Add a factor.",
             metadata: [.init("enrollment_credential", "s3cret")])

@@ -33,6 +33,14 @@ import Testing
         return user
     }
 
+    /// A user with an authenticator app, and without a password.
+    private static func userWithFactor(_ number: Int) -> ImportUser {
+        var factorUser = ImportUser(
+            uid: Text("user-\(number)"), email: Text("user\(number)@example.com"), emailVerified: true)
+        factorUser.secondFactors = user(number).secondFactors
+        return factorUser
+    }
+
     @Test func `Five hundred users with many fields come in, though no message could hold them`() async throws {
         let users = (0..<500).map(Self.user)
         let spec = FirebaseScryptSpec(
@@ -88,6 +96,38 @@ import Testing
                 let first = try #require(lines.first)
                 #expect(first["uid"]?.string == "large" && first["reason"]?.string == "MESSAGE_LIMIT")
             }
+        }
+    }
+
+    /// A trial says it too.
+    @Test func `Users with second factors are told of where nobody is asked for one`() async throws {
+        let words =
+            "2 of the users have second factors, and tenant acme asks nobody for one: "
+            + "postern tenant update acme --second-factors enabled switches them on\n"
+        try await withServer { server in
+            _ = await TestConsole.run(["tenant", "create", "acme"], on: server)
+            let file = "\(server.directory)/users.ndjson"
+            func bringIn(_ users: [ImportUser], _ more: [String] = []) async -> TestConsole.Outcome {
+                writeFile(file, users.flatMap { UserLines.line($0) })
+                return await TestConsole.run(["-t", "acme", "user", "import", file] + more, on: server)
+            }
+            let users = (0..<2).map { Self.userWithFactor($0) }
+            let trial = await bringIn(users + [ImportUser(uid: "ann")], ["--dry-run"])
+            #expect(trial.code == .ok && trial.said.contains(words), "\(trial)")
+            let quiet = await bringIn(users, ["--dry-run", "-q"])
+            #expect(quiet.code == .ok && !quiet.said.contains("second factors"), "\(quiet)")
+            let done = await bringIn(users + [ImportUser(uid: "ann")])
+            #expect(done.code == .ok && done.said.contains(words), "\(done)")
+            let without = await bringIn([ImportUser(uid: "bob")])
+            // The hint is about users that exist, and not about other rejected rows.
+            let again = await bringIn([ImportUser(uid: "ann")])
+            #expect(again.code == .partial && again.said.contains("\n--on-conflict skip leaves"), "\(again)")
+            let wrong = await bringIn([ImportUser(uid: "carl", email: "no address")])
+            #expect(wrong.code == .partial && !wrong.said.contains("--on-conflict"), "\(wrong)")
+            #expect(without.code == .ok && !without.said.contains("second factors"), "\(without)")
+            _ = await TestConsole.run(["tenant", "update", "acme", "--second-factors", "enabled"], on: server)
+            let asking = await bringIn([Self.userWithFactor(3)])
+            #expect(asking.code == .ok && !asking.said.contains("second factors"), "\(asking)")
         }
     }
 

@@ -17,7 +17,7 @@ WORKERS, NODES, NODE_IS_BACK_SECONDS = 3, 3, 60
 # Seconds that a node or its way to the engine stands still. The last is longer than every timeout, and only for long runs.
 FREEZES = (0.5, 2.0, 12.0)
 # The keys that each node has for itself alone: no entry of the journal writes them.
-OWN_KEYS = {"meta": (b"journal", b"witness", b"schema", b"upgraded", b"usage", b"time")}
+OWN_KEYS = {"meta": (b"journal", b"witness", b"schema", b"upgraded", b"usage", b"time", b"mended")}
 
 
 class ClusterRound:

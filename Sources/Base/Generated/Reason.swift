@@ -347,7 +347,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     case senderRequired = 146
     /// The tenant's outbox has no message with this id.
     case outboxMessageNotFound = 147
-    /// The message was sent already, is held to be read in the outbox, or carries a code that has expired.
+    /// The message was sent already, carries a code that has expired, or is held by a tenant that still delivers
+    /// nothing.
     case outboxMessageNotDeliverable = 148
     /// The message was written under another master key. Delete it and ask for another mail.
     case outboxMessageUnreadable = 149
@@ -510,7 +511,8 @@ public enum Reason: Int32, Sendable, CaseIterable {
     /// `send` was called after `finish`, or after the stream's end. With RESOURCE_EXHAUSTED: the server sent more
     /// than the reader took, and cannot be told to wait, because it does not speak this protocol's HELLO.
     case streamClosed = 173
-    /// The server ended a stream early.
+    /// The server ended a stream early. With ABORTED: the server was restored from a backup during an import, so rows
+    /// that were settled may be gone. Import all rows again.
     case streamEnded = 174
     /// The server's address is not host:port, for example 127.0.0.1:7400.
     case invalidAddress = 175

@@ -503,6 +503,8 @@ extern const PosternSchema postern__v1__sessions_watch_auth_state_response__tabl
 static inline const PosternSchema *postern__v1__sessions_watch_auth_state_response__schema(void) { return &postern__v1__sessions_watch_auth_state_response__table; }
 extern const PosternSchema postern__store__v1__stored_user__table;
 static inline const PosternSchema *postern__store__v1__stored_user__schema(void) { return &postern__store__v1__stored_user__table; }
+extern const PosternSchema postern__store__v1__stored_shown_factors__table;
+static inline const PosternSchema *postern__store__v1__stored_shown_factors__schema(void) { return &postern__store__v1__stored_shown_factors__table; }
 extern const PosternSchema postern__store__v1__stored_session__table;
 static inline const PosternSchema *postern__store__v1__stored_session__schema(void) { return &postern__store__v1__stored_session__table; }
 extern const PosternSchema postern__store__v1__stored_tenant__table;

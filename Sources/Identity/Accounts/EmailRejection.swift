@@ -51,7 +51,7 @@ extension WriteTransaction {
         }
         var code = code
         if let former = code.formerEmail, try !isFree(former, for: key) { code.newEmail = .empty }
-        let changed = try account.applying(code)
+        let changed = try account.applying(code).account
         try removeOobCodes(of: key) { OobCodes.isAbout($0, account.user.email) }
         return AccountEffect(changed, kind: .emailRejected, detail: "taken away", endsSessions: .signedOut)
     }

@@ -122,7 +122,8 @@ public struct MailedCodes: Sendable {
                 isNewUser: true, beginsSession: false, account: account, signInProvider: "password",
                 deviceName: .empty, endUserIP: .empty, requestID: origin.requestID),
             tenantID: key.tenant, source: origin.source(nil), deadline: deadline)
-        wanted.apply(to: &account)
+        let effect = AccountEffect(account).changed(by: wanted)
+        account = effect.account
         let done = try await users.changing([key, account.key]) { [account] in
             try await resources.store.write { transaction in
                 var made: User?
@@ -131,6 +132,7 @@ public struct MailedCodes: Sendable {
                     of: account.user.disabled ? .server : origin, now: now
                 ) {
                     try transaction.insert(account, insteadOf: key, by: code, origin: origin, now: now)
+                    try transaction.noteHookChanges(effect, origin: origin, now: now)
                     if account.user.disabled {
                         try transaction.noteDisabledByHook(account.key, origin: origin, now: now)
                     }
@@ -162,7 +164,7 @@ extension WriteTransaction {
         now: Timestamp
     ) throws -> AccountEffect {
         let key = current.key
-        let (checked, changed) = try reading.applied(code, type, to: current, now: now)
+        let (checked, changed, _) = try reading.applied(code, type, to: current, now: now)
         try checkUnique(changed, key: key)
         try reading.checkRoomForRejection(of: checked, account: key, limits, now: now)
         try putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
@@ -208,24 +210,25 @@ extension WriteTransaction {
         _ code: Secret, in current: Account, origin: Origin, now: Timestamp
     ) throws -> AccountEffect {
         let key = current.key
-        let (checked, changed) = try reading.applied(code, .recoverEmail, to: current, now: now)
+        let (checked, changed, removed) = try reading.applied(code, .recoverEmail, to: current, now: now)
         let holder = try reading.otherHolder(of: checked.email, than: key)
         if let holder, holder.user.emailVerified { throw Failure.emailExists }
         let taken = try takeOobCode(code, .recoverEmail, tenantID: key.tenant, now: now)
         if let holder { try release(holder, origin: origin, now: now) }
-        return AccountEffect(changed, kind: .emailRecovered, endsSessions: .signedOut)
+        return AccountEffect(changed, kind: .emailRecovered, detail: removed, endsSessions: .signedOut)
             .takingBack(after: .takesOver(taken))
     }
 }
 
 extension ReadTransaction {
-    /// A code of this kind that is still good, and the account after it was applied. INVALID_OOB_CODE,
-    /// EXPIRED_OOB_CODE.
+    /// A code of this kind that is still good, the account after it was applied, and the names of the ways to sign in
+    /// that the account loses. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     fileprivate func applied(
         _ code: Secret, _ type: OobRequestType, to current: Account, now: Timestamp
-    ) throws -> (code: StoredOobCode, account: Account) {
+    ) throws -> (code: StoredOobCode, account: Account, removed: Text) {
         let checked = try oobCode(code, type, tenantID: current.user.tenantID, now: now)
-        return (checked, try current.applying(checked))
+        let (account, removed) = try current.applying(checked)
+        return (checked, account, removed)
     }
 
     /// The account of `key`, which holds an email that is another person's, and this email, which the code of

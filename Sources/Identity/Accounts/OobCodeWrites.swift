@@ -6,12 +6,17 @@ public import Store
 extension ReadTransaction {
     /// The record of a code that may still be used. INVALID_OOB_CODE, EXPIRED_OOB_CODE.
     public func oobCode(_ code: Secret, tenantID: Text, now: Timestamp) throws -> StoredOobCode {
-        guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, OobCodes.hash(code))), !stored.decoy else {
-            throw Failure.invalidOobCode
-        }
+        guard let stored = try get(Tables.oobCodes, TenantHashKey(tenantID, OobCodes.hash(code))), !stored.decoy,
+            try !mayBeUsedSinceBackup(stored)
+        else { throw Failure.invalidOobCode }
         guard stored.isGood(at: now) else { throw Failure.expiredOobCode }
         try requireAskerStillWaits(stored, tenantID: tenantID, now: now)
         return stored
+    }
+
+    private func mayBeUsedSinceBackup(_ code: StoredOobCode) throws -> Bool {
+        guard !OobCodes.outlivesRestore(code.requestType) else { return false }
+        return try isFromBackup(madeAt: Timestamp(microseconds: code.createdAtMicros))
     }
 
     /// Requires of a code that an enrollment credential asked for that the credential is still good. A credential that

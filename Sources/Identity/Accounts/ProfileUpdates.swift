@@ -44,7 +44,7 @@ public struct ProfileUpdates: Sendable {
             if change.newEmail != nil { try transaction.checkUnique(changed, key: current.key) }
             try transaction.putWayBack(wayBack, from: changed, to: current, limits: limits, now: now)
             let kind: EventKind = change.newPasswordHash != nil ? .passwordChanged : .emailChanged
-            return AccountEffect(changed, kind: kind, endsSessions: end)
+            return AccountEffect(changed, kind: kind, detail: change.fieldNames, endsSessions: end)
         }
         if wayBack != nil { mailer.wakeNow() }
         return .session(signedIn)

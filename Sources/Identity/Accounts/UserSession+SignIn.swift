@@ -113,7 +113,8 @@ extension UserSession {
                                 try transaction.wait(
                                     for: kind, decided, first, id: pendingID, session: sessionID, origin: origin,
                                     settings: settings, now: now))
-                        case .notNeeded(let login): session.move(to: login, now: now)
+                        case .notNeeded(let login):
+                            session.move(to: login, of: decided.effect.account.user, now: now)
                         }
                     }
                     let account = try transaction.apply(

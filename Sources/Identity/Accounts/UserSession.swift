@@ -84,39 +84,40 @@ public actor UserSession {
         let (device, now) = (request.origin.device, resources.clock.now())
         if hooks.isDisabled {
             // The sign-in refuses the user.
-            return try await signIn(making: account, first, hooks: hooks, request)
+            return try await signIn(making: AccountEffect(account), first, hooks: hooks, request)
         }
-        var account = account
-        hooks.apply(to: &account)
-        if let address = device.addressHash { account.knownAddresses.remember(address) }
+        var effect = AccountEffect(account).changed(by: hooks)
+        if let address = device.addressHash { effect.account.knownAddresses.remember(address) }
         let id = SessionID.make(at: now, random: resources.random)
         if case .notNeeded(let login) = SecondFactorStep.decide(
-            for: account, after: first, settings: request.settings)
+            for: effect.account, after: first, settings: request.settings)
         {
             do {
                 return try await signUp(
-                    account, first, BegunSession(login, id: id, of: key, on: device, now: now), request, now: now)
+                    effect, first, BegunSession(login, id: id, of: key, on: device, now: now), request, now: now)
             } catch is SecondFactorWanted {}
         }
         // The sign-in waits for the second factor.
-        return try await signIn(making: account, first, hooks: HookAnswer(), request)
+        return try await signIn(making: effect, first, hooks: HookAnswer(), request)
     }
 
     /// A sign-in that makes the account, for the outcomes that a sign-up does not have.
     private func signIn(
-        making account: Account, _ first: FirstFactor, hooks: HookAnswer, _ request: EndUserRequest
+        making effect: AccountEffect, _ first: FirstFactor, hooks: HookAnswer, _ request: EndUserRequest
     ) async throws -> SignedIn {
         try await signIn(first, hooks: hooks, request) { _, current in
             guard current == nil else { throw Failure.duplicateUID }
-            return AccountEffect(account)
+            return effect
         }
     }
 
     /// Throws `SecondFactorWanted` if the tenant asks for one by now. Throws `SelfServiceRefusal` if end users may not
     /// sign up any more, and the refusals of `settings(openTo:of:)`.
     private func signUp(
-        _ account: Account, _ first: FirstFactor, _ session: BegunSession, _ request: EndUserRequest, now: Timestamp
+        _ effect: AccountEffect, _ first: FirstFactor, _ session: BegunSession, _ request: EndUserRequest,
+        now: Timestamp
     ) async throws -> SignedIn {
+        let account = effect.account
         let (settings, origin) = (request.settings, request.origin)
         let grant = SessionGrant(beginning: session, of: account.user)
         let tokens = try await issuer.tokens(for: grant, settings: settings, now: now, deadline: request.deadline)
@@ -130,6 +131,7 @@ public actor UserSession {
                     else { throw SecondFactorWanted() }
                     try transaction.insert(account, origin: origin, now: now)
                     try transaction.noteIfAnonymous(account)
+                    try transaction.noteHookChanges(effect, origin: origin, now: now)
                     try transaction.insertSession(
                         session.record, id: session.id, sessionsMax: sessionsMax, settings: settings, now: now)
                     return .tokens(())
@@ -203,7 +205,8 @@ public actor UserSession {
                 try change.apply(to: &changed, now: now)
                 try transaction.checkUnique(changed, key: key)
                 if !validateOnly {
-                    try transaction.replace(current, by: changed, origin: origin, kind: .userUpdated, now: now)
+                    try transaction.replace(
+                        current, by: changed, origin: origin, kind: .userUpdated, detail: change.fieldNames, now: now)
                 }
                 return changed.user
             }

@@ -15,6 +15,13 @@ extension ReadTransaction {
 
     /// The sequence of the tenant's newest event; 0 when there is none.
     public func newestEventSequence(tenantID: Text) throws -> UInt64 { try eventHead(tenant: tenantID).sequence }
+
+    /// How many events of the tenant's log are kept. Events are numbered one by one, and the oldest are deleted first.
+    public func keptEventCount(tenantID: Text) throws -> Int64 {
+        let newest = try eventHead(tenant: tenantID).sequence
+        let cut = try eventCheckpoint(tenant: tenantID)?.head.sequence ?? 0
+        return newest > cut ? Int64(clamping: newest - cut) : 0
+    }
 }
 
 extension EventFilter {

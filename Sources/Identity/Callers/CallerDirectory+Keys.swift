@@ -43,7 +43,8 @@ extension CallerDirectory {
                 if validateOnly || stored == before { return key }
                 try transaction.put(Tables.apiKeys, TextKey(id), stored)
                 try transaction.appendEvent(
-                    .apiKeyUpdated, tenantID: key.logTenantID(changedBy: admin), origin: origin, detail: id, now: now)
+                    .apiKeyUpdated, tenantID: key.logTenantID(changedBy: admin), origin: origin,
+                    detail: key.eventDetail(since: keyBefore), now: now)
                 return key
             }
         }
@@ -120,12 +121,12 @@ extension ReadTransaction {
     func storedAPIKey(
         _ id: Text, managedBy admin: Caller?, now: Timestamp
     ) throws -> (stored: StoredApiKey, key: ApiKey) {
-        if let admin { try requireValid(admin, now: now) }
-        let found = try storedAPIKey(id)
-        guard let admin else { return found }
-        guard admin.mayManage(found.key) else { throw Failure.apiKeyNotFound }
+        guard let admin else { return try storedAPIKey(id) }
+        try requireValid(admin, now: now)
         // The admins of a tenant that is deleted change nothing any more.
         if let own = admin.tenantID { _ = try liveTenant(own) }
+        let found = try storedAPIKey(id)
+        guard admin.mayManage(found.key) else { throw Failure.apiKeyNotFound }
         return found
     }
 

@@ -199,7 +199,8 @@ public final class CallerDirectory: Sendable {
                 try transaction.put(Tables.apiKeys, TextKey(key.apiKeyID), stored)
                 try transaction.noteTenant(of: key)
                 try transaction.appendEvent(
-                    event, tenantID: key.logTenantID(changedBy: maker), origin: origin, detail: key.apiKeyID, now: now)
+                    event, tenantID: key.logTenantID(changedBy: maker), origin: origin,
+                    detail: key.eventDetail(since: ApiKey()), now: now)
             }
         }
         if !validateOnly { adminKeys.note(key) }
@@ -220,7 +221,8 @@ public final class CallerDirectory: Sendable {
         let isFirst = try await resources.store.write { transaction in
             guard try transaction.reading.isEmpty(Tables.apiKeys) else { return false }
             try transaction.put(Tables.apiKeys, TextKey(id), stored)
-            try transaction.appendEvent(.apiKeyCreated, tenantID: .empty, origin: .server, detail: id, now: now)
+            try transaction.appendEvent(
+                .apiKeyCreated, tenantID: .empty, origin: .server, detail: key.eventDetail(since: ApiKey()), now: now)
             return true
         }
         guard isFirst else {
@@ -285,11 +287,11 @@ extension ReadTransaction {
         return keys
     }
 
-    /// API_KEY_NOT_FOUND.
+    /// API_KEY_NOT_FOUND, also for a key of a deleted tenant.
     func storedAPIKey(_ id: Text) throws -> (stored: StoredApiKey, key: ApiKey) {
-        guard let stored = try get(Tables.apiKeys, TextKey(id)), let key = stored.apiKey else {
-            throw Failure.apiKeyNotFound
-        }
+        guard let stored = try get(Tables.apiKeys, TextKey(id)), let key = stored.apiKey,
+            try !isOfDeletedTenant(key.scope)
+        else { throw Failure.apiKeyNotFound }
         return (stored, key)
     }
 }

@@ -31,7 +31,9 @@ public struct CertificateMappings: Sendable {
             return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 try transaction.reading.checkExists(made.scope)
                 let key = TextKey(made.certificateMappingID)
-                guard try transaction.reading.get(Tables.certificateMappings, key) == nil else {
+                let present = try transaction.reading.get(Tables.certificateMappings, key)
+                let scope = present?.certificateMapping?.scope
+                guard try present == nil || transaction.reading.isOfDeletedTenant(scope) else {
                     throw Failure(
                         .certificateMappingExists, "Certificates with this name and authority have a role already.")
                 }
@@ -39,8 +41,7 @@ public struct CertificateMappings: Sendable {
                 try transaction.put(
                     Tables.certificateMappings, key, StoredCertificateMapping(certificateMapping: made))
                 try transaction.appendEvent(
-                    .certificateMappingCreated, tenantID: .empty, origin: origin, detail: made.certificateMappingID,
-                    now: now)
+                    .certificateMappingCreated, tenantID: .empty, origin: origin, detail: made.eventDetail, now: now)
                 return made
             }
         }

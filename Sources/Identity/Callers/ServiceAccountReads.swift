@@ -4,9 +4,11 @@ import Rules
 public import Store
 
 extension ReadTransaction {
-    /// An account that is not deleted; SERVICE_ACCOUNT_NOT_FOUND.
+    /// An account that is not deleted, and whose tenant is not; SERVICE_ACCOUNT_NOT_FOUND.
     public func serviceAccount(_ id: Text) throws -> ServiceAccount {
-        guard let account = try liveServiceAccount(id) else { throw Failure.serviceAccountNotFound }
+        guard let account = try liveServiceAccount(id), try !isOfDeletedTenant(account.scope) else {
+            throw Failure.serviceAccountNotFound
+        }
         return account
     }
 

@@ -20,6 +20,9 @@ enum DeliveryOutcome: Sendable, Equatable {
     /// The outcome if this server stops before another one has the whole message.
     static let stopping = DeliveryOutcome.postponed("this server is stopping")
 
+    /// The outcome if the message's tenant was suspended after the message was taken from the queue.
+    static let suspended = DeliveryOutcome.postponed("the tenant is suspended")
+
     /// The store does not let a message or its settings be read now: too many read at once, or it is being closed. That
     /// says nothing about the message.
     static let unreadable = DeliveryOutcome.postponed("the store cannot be read")

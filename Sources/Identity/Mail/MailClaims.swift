@@ -122,6 +122,8 @@ extension WriteTransaction {
                 try delete(Tables.outboxDue, key)
                 return .refused
             }
+            // The tenant may have been suspended since this node looked at the queue.
+            guard (try? reading.isSuspended(key.tenant)) == false else { return .refused }
             // A claim of this node itself shows that it sent nothing: messages that it is delivering are not in `due`.
             let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
             if isTakenOver, stored.claimant != wanted.abandonedBy { return .refused }

@@ -2,6 +2,7 @@ import Base
 import Messages
 import Outbound
 import Reactor
+import Rules
 import Store
 
 /// One attempt to deliver one message, as its tenant wants it delivered. Any thread.
@@ -17,9 +18,12 @@ struct MailDelivery: Sendable {
     /// Delivers the message of a row of the queue. Nil if the row was left over, or if its message is damaged: then
     /// nothing is delivered for the row, ever.
     func attempt(due key: OutboxDueKey) async -> DeliveryOutcome? {
-        let found: StoredOutboxMessage?
+        let found: (stored: StoredOutboxMessage?, isSuspended: Bool)
         do {
-            found = try resources.store.read { try $0.message(due: key) }
+            found = try resources.store.read { transaction in
+                let isSuspended = (try? transaction.isSuspended(key.tenant)) ?? true
+                return (stored: try transaction.message(due: key), isSuspended: isSuspended)
+            }
         } catch {
             guard case StoreError.corrupt = error else { return .unreadable }
             resources.log.error(
@@ -27,7 +31,8 @@ struct MailDelivery: Sendable {
                 ["tenant": .text(key.tenant.string), "message_id": .text(key.messageID.string)])
             return nil
         }
-        guard let stored = found else { return nil }
+        guard let stored = found.stored else { return nil }
+        if found.isSuspended { return .suspended }
         // A decoy is not sent: only its delivery is written.
         return stored.decoy ? .sent : await attempt(stored, tenantID: key.tenant)
     }
@@ -75,18 +80,14 @@ struct MailDelivery: Sendable {
         guard let config = stored.config, let smtp = config.smtp, let port = UInt16(exactly: smtp.port) else {
             return .failed("no mail server is configured")
         }
+        // An earlier server took such a host.
+        guard smtp.mayHaveItsSecurity else { return .failed(SmtpConfig.clearTextAdvice) }
         let mail = MailMessage(
             messageID: message.messageID, senderName: config.senderName, senderAddress: config.senderAddress,
             replyTo: config.replyTo, recipient: message.to, contents: contents,
             createdAt: Timestamp(microseconds: message.createdAtMicros))
-        let security: SMTPServer.Security =
-            switch smtp.security {
-            case .tls: .tls
-            case .none: .none
-            case .starttls, .unspecified: .startTLS
-            }
         let server = SMTPServer(
-            host: smtp.host, port: port, security: security, username: smtp.username,
+            host: smtp.host, port: port, security: Self.security(of: smtp), username: smtp.username,
             password: configs.password(stored, tenantID: tenantID),
             policy: .ownServers(allowPrivateAddresses: config.allowPrivateAddresses))
         do {
@@ -111,6 +112,14 @@ struct MailDelivery: Sendable {
             return .failed(Text("the mail server: \(what)\(code > 0 ? " (\(code))" : "")"))
         } catch {
             return .overloaded
+        }
+    }
+
+    private static func security(of smtp: SmtpConfig) -> SMTPServer.Security {
+        switch smtp.security {
+        case .tls: .tls
+        case .none: .none
+        case .starttls, .unspecified: .startTLS
         }
     }
 

@@ -25,8 +25,8 @@ public struct Outbox: Sendable {
         return answer?.email.isEmpty == true ? nil : answer
     }
 
-    /// Delivers a dead or waiting message at once. With `validateOnly` it only says how the message would be queued.
-    /// OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
+    /// Delivers a dead, waiting or held message at once. With `validateOnly` it only says how the message would be
+    /// queued. OUTBOX_MESSAGE_NOT_FOUND, OUTBOX_MESSAGE_NOT_DELIVERABLE.
     public func retry(
         _ messageID: Text, tenantID: Text, validateOnly: Bool, origin: Origin
     ) async throws -> OutboxMessage {
@@ -83,13 +83,8 @@ extension WriteTransaction {
         _ messageID: Text, tenantID: Text, validateOnly: Bool, now: Timestamp
     ) throws -> OutboxMessage {
         var stored = try reading.outboxMessage(messageID, tenantID: tenantID)
-        guard var message = stored.message, message.state == .dead || message.state == .pending,
-            stored.isWorthDelivering(at: now)
-        else {
-            throw Failure(
-                .outboxMessageNotDeliverable,
-                "The message was sent already, is held to be read here, or carries a code that has expired.")
-        }
+        guard var message = stored.message else { throw Failure.outboxMessageNotFound }
+        try reading.checkDeliverable(stored, message, tenantID: tenantID, now: now)
         // A node of the cluster is delivering the message, or may have sent it and not said so. From another node it
         // might come twice, so it is taken over like any other: when the claim is over, and counted.
         if stored.isClaimed { return message }
@@ -127,9 +122,37 @@ extension ReadTransaction {
         guard (1...64).contains(messageID.byteCount),
             let stored = try get(Tables.outbox, TenantTextKey(tenantID, messageID)), !stored.decoy
         else {
-            throw Failure(.outboxMessageNotFound, "There is no such message in this tenant's outbox.")
+            throw Failure.outboxMessageNotFound
         }
         return stored
+    }
+
+    /// OUTBOX_MESSAGE_NOT_DELIVERABLE, with what is in the way.
+    fileprivate func checkDeliverable(
+        _ stored: StoredOutboxMessage, _ message: OutboxMessage, tenantID: Text, now: Timestamp
+    ) throws {
+        if message.state == .sent { throw Failure.notDeliverable("The message was sent already.") }
+        guard stored.isWorthDelivering(at: now) else {
+            throw Failure.notDeliverable("The message carries a code that has expired; let the user ask for a new one.")
+        }
+        guard message.state == .held else { return }
+        let isDelivered =
+            message.isSMS
+            ? try smsConfig(tenantID: tenantID).delivery == .webhook
+            : try emailConfig(tenantID: tenantID).delivery != .outbox
+        if !isDelivered {
+            throw Failure.notDeliverable(
+                "The message is held to be read here: set how this tenant delivers \(message.isSMS ? "SMS" : "mail").")
+        }
+    }
+}
+
+extension Failure {
+    fileprivate static let outboxMessageNotFound = Failure(
+        .outboxMessageNotFound, "There is no such message in this tenant's outbox.")
+
+    fileprivate static func notDeliverable(_ message: String) -> Failure {
+        Failure(.outboxMessageNotDeliverable, message)
     }
 }
 

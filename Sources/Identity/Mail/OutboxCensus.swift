@@ -8,7 +8,8 @@ public struct OutboxCensus: Sendable, Equatable {
     public var pendingCount = 0
     /// Messages that were given up.
     public var deadCount = 0
-    /// How long the most overdue message has been due. Zero when none is.
+    /// How long the most overdue message has been due. Zero when none is. The messages of suspended tenants are left
+    /// out.
     public var overdue = Duration.zero
     /// False when there are more messages than are counted, or when the first count of the dead ones is not at its end.
     public var isComplete = true
@@ -92,7 +93,8 @@ extension Outbox {
 }
 
 extension ReadTransaction {
-    /// When the first of all messages is due; looks at the first mail and the first SMS of `tenantsMax` tenants.
+    /// When the first of all messages is due, those of suspended tenants left out; looks at the first mail and the
+    /// first SMS of `tenantsMax` tenants.
     fileprivate func firstDue(tenantsMax: Int) throws -> (time: Timestamp?, isOfAll: Bool) {
         var (first, last, tenantCount): (Timestamp?, Text?, Int) = (nil, nil, 0)
         while true {
@@ -104,8 +106,10 @@ extension ReadTransaction {
             guard let key = found else { return (first, true) }
             guard tenantCount < tenantsMax else { return (first, false) }
             tenantCount += 1
-            first = min(first ?? key.time, key.time)
             last = key.tenant
+            // These messages wait for a project-admin, and not for their delivery.
+            if (try? isSuspended(key.tenant)) == true { continue }
+            first = min(first ?? key.time, key.time)
             guard !key.isSMS else { continue }
             try scanKeys(
                 of: Tables.outboxDue, prefix: TenantPrefix(key.tenant),

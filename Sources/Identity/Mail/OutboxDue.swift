@@ -10,6 +10,9 @@ extension ReadTransaction {
     /// The most overdue messages of a tenant, up to `limit` and as many of each kind as there is room for. The SMS come
     /// first: their codes are good for minutes. `isTaken`: whether a message is being delivered already; it may read in
     /// the transaction.
+    ///
+    /// The messages of a suspended tenant stay in the queue as they are. Nothing is written for them, and they are due
+    /// at once when the tenant is resumed. If this node cannot read whether the tenant is suspended, they stay, too.
     func dueMessages(
         of tenant: Text, now: Timestamp, limit: Int, room: DeliveryRoom, isTaken: (OutboxDueKey) -> Bool
     ) throws -> [OutboxDueKey] {
@@ -17,7 +20,19 @@ extension ReadTransaction {
             of: tenant, areSMS: true, now: now, limit: min(limit, room.sms), isTaken: isTaken)
         let mails = try dueMessages(
             of: tenant, areSMS: false, now: now, limit: min(limit - sms.count, room.mails), isTaken: isTaken)
-        return sms + mails
+        let due = sms + mails
+        guard !due.isEmpty, (try? isSuspended(tenant)) == false else { return [] }
+        return due
+    }
+
+    /// Whether a project-admin suspended the tenant. Reads the one field: each look at the queue asks this about each
+    /// tenant with messages that are due.
+    func isSuspended(_ tenantID: Text) throws -> Bool {
+        let found = try withValue(Tables.tenants, TenantPrefix(tenantID)) { record -> Bool in
+            guard let tenant = firstField(StoredTenant.FieldNumber.tenant, in: record) else { return false }
+            return firstVarint(Messages.Tenant.FieldNumber.suspended, in: tenant) ?? 0 != 0
+        }
+        return found ?? false
     }
 
     private func dueMessages(

@@ -27,8 +27,8 @@ extension OobDelivery {
                 base: page, type, code: "EXAMPLE", tenantID: settings.tenantID, continueURL: .empty)
         }
         let values = MailText.Values(
-            appName: settings.tenant.displayName, email: "ada@example.com", newEmail: "ada@new.example",
-            displayName: "Ada Example", link: link(type),
+            appName: request.withoutNames ? .empty : settings.tenant.displayName, email: "ada@example.com",
+            newEmail: "ada@new.example", displayName: request.withoutNames ? .empty : "Ada Example", link: link(type),
             notMeLink: OobCodes.isRejectable(type) ? link(.rejectEmail) : .empty)
         let words = MailText(
             type, values, templates: templates, locale: request.template?.locale ?? request.locale,

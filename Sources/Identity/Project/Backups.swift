@@ -237,11 +237,16 @@ public final class Backup: Sendable {
 extension Backups {
     /// Accepts a store that an operator has just restored from a backup. An event is written, and the store gets a new
     /// witness. Every earlier refresh token is void when the store is opened next, because sessions that had ended are
-    /// open again in it.
+    /// open again in it. Codes and pending sign-ins of the backup are void, because they may have been used since.
     func noteRestored(_ header: BackupHeader) async throws {
         let (now, random) = (resources.clock.now(), resources.random)
+        // The store copies its pages soon after the backup's time. A clock that is wrong at the restore must not void
+        // what is made later, nor leave codes of the backup good.
+        let takenAt = Timestamp(microseconds: header.createdAtMicros)
+        let newest = max(takenAt, min(now, takenAt + TimeKeeping.slack))
         try await resources.store.acceptRollback { transaction in
             try transaction.beginEpoch(random)
+            try transaction.setNewestOfBackup(newest)
             try transaction.appendEvent(
                 .backupRestored, tenantID: .empty, origin: .server,
                 detail: Text(

@@ -76,6 +76,7 @@ extension Project {
         guard difference > TimeKeeping.slack || difference < .zero - TimeKeeping.slack else { return }
         try await store.write { [now = clock.now()] transaction in
             try transaction.setTimeMark(now)
+            try transaction.lowerNewestOfBackup(to: now)
             if former > now { try transaction.spendProofs(former: former, now: now) }
             try transaction.appendEvent(
                 .clockAccepted, tenantID: .empty, origin: .server,

@@ -8,6 +8,7 @@ extension Project {
         checkClock()
         tenants.forgetIdle()
         await callers.uses.sweep()
+        await attempt { try await mendStore() }
         await attempt { try await countLostUsage() }
         await attempt { try await rotateSigningKeys() }
         // Without this, the admins of a tenant would not see its oldest keys. It deletes nothing.
@@ -52,6 +53,14 @@ extension Project {
         }
     }
 
+    private func mendStore() async throws {
+        let mended = try await store.mend()
+        guard !mended.isEmpty else { return }
+        resources.log.warning(
+            "a damaged record left something in the store; it was deleted, or is counted anew",
+            ["pieces": .integer(Int64(mended.pieceCount)), "tenants": .integer(Int64(mended.tenantCount))])
+    }
+
     private func countLostUsage() async throws {
         for tenantID in try await store.countUnknownUsage() {
             resources.log.warning(
@@ -72,6 +81,7 @@ extension Project {
         let parts: [() async throws -> Void] = [
             { try await self.expireRecords() },
             { try await self.tenants.finishSomeDeletions() },
+            { try await self.tenants.orphanedCredentials.sweep() },
             { try await self.signingKeys.retireExpired() },
             { try await RevocationUpkeep(resources: self.resources).sweep() },
             { try await self.forgetGuesses() },

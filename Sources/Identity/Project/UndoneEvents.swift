@@ -2,16 +2,14 @@ public import Base
 import Messages
 public import Store
 
-/// The events that a restore undoes: those of a store that came after the events of a backup.
+/// The events that a restore undoes: those of the present store that the backup does not hold.
 public struct UndoneEvents: Sendable {
-    /// The number of the store's newest event.
-    public let newest: UInt64
     /// How many there are of each kind, the most frequent first.
     public private(set) var counts: [(kind: Text, count: Int)] = []
 
-    /// The events of the store whose number is above `number`.
+    /// The events of the store whose number is above `number`: for a backup whose store is not read. Right only if the
+    /// store went on from the backup.
     public init(in transaction: borrowing ReadTransaction, behind number: UInt64) throws {
-        newest = try transaction.newestEventNumber
         var byKind: [EventKind: Int] = [:]
         try transaction.scanEvents(behind: number) { _, event in try Self.count(event, &byKind) }
         counts = Self.sorted(byKind)
@@ -19,7 +17,6 @@ public struct UndoneEvents: Sendable {
 
     /// The events of a store that another store does not have. Both were the same up to some event of each tenant.
     public init(in old: borrowing ReadTransaction, missingFrom new: borrowing ReadTransaction) throws {
-        newest = try old.newestEventNumber
         var byKind: [EventKind: Int] = [:]
         var last: Text?
         while let tenant = try old.tenantWithEvents(after: last) {

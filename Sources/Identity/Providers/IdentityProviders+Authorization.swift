@@ -25,7 +25,7 @@ extension IdentityProviders {
                 parameters: request.customParameters.map { ($0.name, $0.value) }, now: now, random: resources.random)
             return AccountsCreateAuthUriResponse(
                 authURI: made.uri, sessionID: made.state, nonce: made.nonce, codeVerifier: made.verifier,
-                issuer: made.issuer)
+                issuer: made.issuer, issuerRequired: made.isIssuerRequired)
         } catch let error as FederationError {
             throw Failure(error, providerID: request.providerID)
         }

@@ -145,7 +145,10 @@ public final class QuotaLedger: Sendable {
             return QuotaUse(
                 quota: Text(quota.rawValue), limit: limit, used: used, refused: account.refused[quota.index])
         }
-        return TenantsGetUsageResponse(quotas: quotas, storedRows: max(0, stored.rowCount))
+        // A damaged log hides the count and not the rest.
+        let eventCount = (try? transaction.keptEventCount(tenantID: settings.tenantID)) ?? 0
+        return TenantsGetUsageResponse(
+            quotas: quotas, storedRows: max(0, stored.rowCount), storedEvents: eventCount)
     }
 }
 

@@ -36,7 +36,7 @@ final class BuiltInServiceAccount: Sendable {
             let known = try transaction.reading.liveServiceAccount(Self.id)
             guard known?.email != account.email else { return }
             let event: EventKind = known == nil ? .serviceAccountCreated : .serviceAccountUpdated
-            try transaction.put(account, event, origin: .server, now: now)
+            try transaction.put(account, over: known, event, origin: .server, now: now)
         }
     }
 

@@ -82,7 +82,9 @@ public final class ServiceAccountDirectory: Sendable {
                         .serviceAccountIDExists,
                         "There is or was a service account \"\(id)\"; an id is never used again, choose another.")
                 }
-                if !validateOnly { try transaction.put(made, .serviceAccountCreated, origin: origin, now: now) }
+                if !validateOnly {
+                    try transaction.put(made, over: nil, .serviceAccountCreated, origin: origin, now: now)
+                }
                 return made
             }
         }
@@ -98,10 +100,13 @@ public final class ServiceAccountDirectory: Sendable {
         return try await resources.store.write { transaction in
             if let maker { try transaction.reading.requireValid(maker, now: now) }
             return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
-                var account = try transaction.reading.changeableServiceAccount(id)
+                let before = try transaction.reading.changeableServiceAccount(id)
+                var account = before
                 try change.apply(to: &account, limits: limits)
                 if change.scope != nil { try transaction.reading.checkExists(account.scope) }
-                if !validateOnly { try transaction.put(account, .serviceAccountUpdated, origin: origin, now: now) }
+                if !validateOnly {
+                    try transaction.put(account, over: before, .serviceAccountUpdated, origin: origin, now: now)
+                }
                 return account
             }
         }
@@ -114,10 +119,7 @@ public final class ServiceAccountDirectory: Sendable {
             try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 let account = try transaction.reading.changeableServiceAccount(id)
                 if validateOnly { return ProjectDeleteServiceAccountResponse() }
-                try transaction.put(
-                    Tables.serviceAccounts, TextKey(id), StoredServiceAccount(serviceAccount: account, deleted: true))
-                _ = try transaction.deleteAll(
-                    Tables.serviceAccountKeys, prefix: ServiceAccountKeyKey(id), limit: .max)
+                try transaction.deleteWithKeys(account)
                 try transaction.appendEvent(
                     .serviceAccountDeleted, tenantID: .empty, origin: origin, detail: id, now: now)
                 return ProjectDeleteServiceAccountResponse()
@@ -136,9 +138,20 @@ extension ReadTransaction {
 }
 
 extension WriteTransaction {
-    func put(_ account: ServiceAccount, _ event: EventKind, origin: Origin, now: Timestamp) throws {
+    /// `before`: the account as it was; nil for a new one.
+    func put(
+        _ account: ServiceAccount, over before: ServiceAccount?, _ event: EventKind, origin: Origin, now: Timestamp
+    ) throws {
+        try put(
+            Tables.serviceAccounts, TextKey(account.serviceAccountID), StoredServiceAccount(serviceAccount: account))
+        let detail = account.eventDetail(since: before ?? ServiceAccount())
+        try appendEvent(event, tenantID: .empty, origin: origin, detail: detail, now: now)
+    }
+
+    /// Deletes an account and its keys, and leaves a tombstone, because the id is never used again.
+    func deleteWithKeys(_ account: ServiceAccount) throws {
         let id = account.serviceAccountID
-        try put(Tables.serviceAccounts, TextKey(id), StoredServiceAccount(serviceAccount: account))
-        try appendEvent(event, tenantID: .empty, origin: origin, detail: id, now: now)
+        try put(Tables.serviceAccounts, TextKey(id), StoredServiceAccount(serviceAccount: account, deleted: true))
+        _ = try deleteAll(Tables.serviceAccountKeys, prefix: ServiceAccountKeyKey(id), limit: .max)
     }
 }

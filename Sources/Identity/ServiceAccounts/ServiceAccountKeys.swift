@@ -93,7 +93,8 @@ extension ServiceAccountDirectory {
                 stored.sealedPrivateKey = []
                 try transaction.put(Tables.serviceAccountKeys, recordKey, stored)
                 try transaction.appendEvent(
-                    .serviceAccountKeyRevoked, tenantID: .empty, origin: origin, detail: keyID, now: now)
+                    .serviceAccountKeyRevoked, tenantID: .empty, origin: origin, detail: Text("\(id)/\(keyID)"),
+                    now: now)
                 return key
             }
         }
@@ -152,6 +153,7 @@ extension WriteTransaction {
         for key in over.prefix(max(0, surplus)) {
             try delete(Tables.serviceAccountKeys, ServiceAccountKeyKey(id, key.keyID))
         }
-        try appendEvent(.serviceAccountKeyCreated, tenantID: .empty, origin: origin, detail: keyID, now: now)
+        try appendEvent(
+            .serviceAccountKeyCreated, tenantID: .empty, origin: origin, detail: Text("\(id)/\(keyID)"), now: now)
     }
 }

@@ -31,7 +31,8 @@ public enum Tables {
         purge: .otherwise("a tombstone stays, because an id is never used again"), news: .ofRow)
     /// API key id → role, scope and the hash of the key.
     public static let apiKeys = Table<TextKey, StoredApiKey>(
-        id: 23, name: "api_keys", owner: .nobody, purge: .noTenant, news: .ofRow)
+        id: 23, name: "api_keys", owner: .nobody,
+        purge: .otherwise("the sweep deletes those of deleted tenants (OrphanedCredentials)"), news: .ofRow)
     /// (tenant, SHA-256 of the secret) → a sealed secret that imported password hashes need.
     public static let hashSecrets = Table<TenantHashKey, StoredHashSecret>(
         id: 25, name: "hash_secrets", owner: .keyPrefix, purge: .withTenant)
@@ -60,10 +61,12 @@ public enum Tables {
 
     /// service account id → role, scope and rights; a deleted account leaves a tombstone.
     public static let serviceAccounts = Table<TextKey, StoredServiceAccount>(
-        id: 32, name: "service_accounts", owner: .nobody, purge: .noTenant, news: .ofRow)
+        id: 32, name: "service_accounts", owner: .nobody,
+        purge: .otherwise("the sweep deletes those of deleted tenants (OrphanedCredentials)"), news: .ofRow)
     /// (service account id, key id) → the public key.
     public static let serviceAccountKeys = Table<ServiceAccountKeyKey, StoredServiceAccountKey>(
-        id: 33, name: "service_account_keys", owner: .nobody, purge: .noTenant, news: .ofRow)
+        id: 33, name: "service_account_keys", owner: .nobody, purge: .otherwise("they go with their account"),
+        news: .ofRow)
     /// SHA-256 of (issuer, jti) → the expiry of a token that was used and counts once.
     public static let usedTokenIDs = Table<HashKey, StoredUsedTokenID>(
         id: 34, name: "used_token_ids", owner: .nobody, purge: .noTenant)
@@ -147,7 +150,8 @@ public enum Tables {
         id: 77, name: "user_by_creation", owner: .keyPrefix, purge: .withTenant)
     /// id that is derived from a certificate's name and authority → the role of its holders.
     public static let certificateMappings = Table<TextKey, StoredCertificateMapping>(
-        id: 80, name: "certificate_mappings", owner: .nobody, purge: .noTenant, news: .ofRow)
+        id: 80, name: "certificate_mappings", owner: .nobody,
+        purge: .otherwise("the sweep deletes those of deleted tenants (OrphanedCredentials)"), news: .ofRow)
 
     /// (tenant, revision) → the sequence of the event that tells of this change of the tenant's settings, 8 bytes.
     public static let settingsChanges = Table<SequenceKey, [UInt8]>(
@@ -158,7 +162,7 @@ public enum Tables {
         id: 98, name: "api_keys_of_tenants", owner: .keyPrefix, purge: .withTenant)
     /// API key id → when it was last seen in use.
     public static let apiKeyUses = Table<TextKey, StoredApiKeyUse>(
-        id: 99, name: "api_key_uses", owner: .nobody, purge: .noTenant)
+        id: 99, name: "api_key_uses", owner: .nobody, purge: .otherwise("they go with their key"))
 
     /// tenant → its blocking hooks, with their secrets sealed.
     public static let hookConfigs = Table<TenantPrefix, StoredHookConfig>(

@@ -9,6 +9,8 @@ public import Store
 struct ChangedTenant {
     let record: StoredTenant
     let change: SettingsChange
+    /// False: the settings had these values already. Then there is nothing to write.
+    var isChange: Bool { !change.paths.isEmpty }
     private let mask: Text
     private let old: Messages.Tenant
 

@@ -57,8 +57,9 @@ extension Tenant {
         }
     }
 
-    /// Applies the masked settings; returns when they are durable and every new request sees them. `expected`: the
-    /// revision that the change was decided over, 0 for any. REVISION_MISMATCH.
+    /// Applies the masked settings; returns when they are durable and every new request sees them. Settings that have
+    /// these values already are left alone. `expected`: the revision that the change was decided over, 0 for any.
+    /// REVISION_MISMATCH.
     public func update(
         _ change: TenantChange, expected: Int64 = 0, validateOnly: Bool, origin: Origin
     ) async throws -> Messages.Tenant {
@@ -70,6 +71,7 @@ extension Tenant {
             return try transaction.answeringRepeat(of: origin, validateOnly: validateOnly, now: now) {
                 try Failure.requireRevision(expected, isStill: record.tenant?.revision ?? 0)
                 let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
+                guard changed.isChange else { return record.tenant ?? Messages.Tenant() }
                 if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
                 return changed.record.tenant ?? Messages.Tenant()
             }

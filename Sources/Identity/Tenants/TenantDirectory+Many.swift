@@ -38,7 +38,7 @@ extension TenantDirectory {
                 let tenant = record.tenant, query.matches(tenant)
             else { return nil }
             let changed = try ChangedTenant(record, by: change, limits: limits, now: now)
-            guard !changed.change.paths.isEmpty else { return TenantUpdateResult(tenantID: tenantID) }
+            guard changed.isChange else { return TenantUpdateResult(tenantID: tenantID) }
             if !validateOnly { try transaction.put(changed, origin: origin, now: now) }
             return TenantUpdateResult(tenantID: tenantID, change: changed.change)
         }

@@ -12,6 +12,7 @@ public final class TenantDirectory: Sendable {
     private let copies: RowCopies<TenantPrefix, StoredTenant, TenantSettings?>
     private let mark: TableMark
     private let owners = TenantOwners()
+    let orphanedCredentials: OrphanedCredentials
     let resources: Resources
     private let loops: EventLoopGroup
     private static let copiesMax = 50_000
@@ -27,6 +28,7 @@ public final class TenantDirectory: Sendable {
     public init(resources: Resources, masterKey: MasterKey, loops: EventLoopGroup) {
         self.denialIdentifiers = DenialIdentifiers(masterKey: masterKey)
         self.quotas = QuotaLedger(resources: resources)
+        self.orphanedCredentials = OrphanedCredentials(resources: resources)
         self.copies = RowCopies(
             "tenant settings", of: Tables.tenants, in: resources.store, countMax: Self.copiesMax
         ) { _, record in

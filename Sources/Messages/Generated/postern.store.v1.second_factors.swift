@@ -20,13 +20,24 @@ public struct StoredSecondFactors: Message {
     public var recoveryCodes: [[UInt8]] = []
     /// The authenticator app that is being enrolled.
     public var enrollment: StoredTotpEnrollment?
+    /// The factors that the session in which the recovery codes were made had shown by then, a factor that was enrolled
+    /// with them included. When one of these factors is removed, the codes become void: whoever has it may have made them.
+    /// Missing: there are no codes, or an older server wrote the row. Then any removal makes the codes void. An older
+    /// server drops the field when it writes the row, and keeps the codes when it removes a factor.
+    public var recoveryCodesMadeAfter: StoredShownFactors?
 
     public init() {}
 
-    public init(totps: [StoredTotp] = [], recoveryCodes: [[UInt8]] = [], enrollment: StoredTotpEnrollment? = nil) {
+    public init(
+        totps: [StoredTotp] = [],
+        recoveryCodes: [[UInt8]] = [],
+        enrollment: StoredTotpEnrollment? = nil,
+        recoveryCodesMadeAfter: StoredShownFactors? = nil
+    ) {
         self.totps = totps
         self.recoveryCodes = recoveryCodes
         self.enrollment = enrollment
+        self.recoveryCodesMadeAfter = recoveryCodesMadeAfter
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -34,6 +45,7 @@ public struct StoredSecondFactors: Message {
         @inlinable public static var totps: Int { 1 }
         @inlinable public static var recoveryCodes: Int { 2 }
         @inlinable public static var enrollment: Int { 3 }
+        @inlinable public static var recoveryCodesMadeAfter: Int { 4 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -51,6 +63,7 @@ extension StoredSecondFactors: ConvertibleToC {
         self.totps = copiedMessages(source.pointee.n_totps, source.pointee.totps)
         self.recoveryCodes = elements(source.pointee.n_recovery_codes, source.pointee.recovery_codes) { [UInt8](copying: $0) }
         self.enrollment = source.pointee.enrollment.map { StoredTotpEnrollment(copying: $0) }
+        self.recoveryCodesMadeAfter = source.pointee.recovery_codes_made_after.map { StoredShownFactors(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSecondFactors>, arena: Arena) {
@@ -59,6 +72,7 @@ extension StoredSecondFactors: ConvertibleToC {
         target.pointee.n_recovery_codes = self.recoveryCodes.count
         target.pointee.recovery_codes = arena.copyEach(self.recoveryCodes) { arena.copy($0) }
         if let value = self.enrollment { target.pointee.enrollment = arena.make(value) }
+        if let value = self.recoveryCodesMadeAfter { target.pointee.recovery_codes_made_after = arena.make(value) }
     }
 }
 
@@ -343,6 +357,9 @@ public struct PendingAccountChange: Message {
     /// The sign-in proved the account's email, which nobody had proved before, and takes the account back. What that
     /// means is decided again when the sign-in is finished.
     public var provesEmail: Bool = false
+    /// The names of what the tenant's hooks changed in the account, for the event when the sign-in is finished. Empty: no
+    /// hook changed anything, or the row is of an older server. An older server writes no such event.
+    public var hookChanges: Text = .empty
 
     public init() {}
 
@@ -352,7 +369,8 @@ public struct PendingAccountChange: Message {
         kind: EventKind = .unspecified,
         detail: Text = .empty,
         endsSessions: SessionEnd = .unspecified,
-        provesEmail: Bool = false
+        provesEmail: Bool = false,
+        hookChanges: Text = .empty
     ) {
         self.accountHash = accountHash
         self.account = account
@@ -360,6 +378,7 @@ public struct PendingAccountChange: Message {
         self.detail = detail
         self.endsSessions = endsSessions
         self.provesEmail = provesEmail
+        self.hookChanges = hookChanges
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -370,6 +389,7 @@ public struct PendingAccountChange: Message {
         @inlinable public static var detail: Int { 4 }
         @inlinable public static var endsSessions: Int { 5 }
         @inlinable public static var provesEmail: Int { 6 }
+        @inlinable public static var hookChanges: Int { 7 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -390,6 +410,7 @@ extension PendingAccountChange: ConvertibleToC {
         self.detail = Text(copying: source.pointee.detail)
         self.endsSessions = enumeration(source.pointee.ends_sessions.rawValue)
         self.provesEmail = source.pointee.proves_email != 0
+        self.hookChanges = Text(copying: source.pointee.hook_changes)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__PendingAccountChange>, arena: Arena) {
@@ -399,5 +420,6 @@ extension PendingAccountChange: ConvertibleToC {
         target.pointee.detail = arena.copy(self.detail)
         target.pointee.ends_sessions = Postern__Store__V1__SessionEnd(rawValue: UInt32(self.endsSessions.rawValue))
         target.pointee.proves_email = self.provesEmail ? 1 : 0
+        target.pointee.hook_changes = arena.copy(self.hookChanges)
     }
 }

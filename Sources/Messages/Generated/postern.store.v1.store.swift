@@ -157,6 +157,11 @@ public struct StoredSession: Message {
     public var graceCounter: UInt64 = 0
     /// The first counter of the unbroken row of such counters that ends with `grace_counter`.
     public var graceBegunAtCounter: UInt64 = 0
+    /// The factors that the user showed in this session; `second_factor_id` is the last one only. A factor that the user
+    /// has no more is left out when the next one is shown. Missing where `second_factor` is not empty: an older server
+    /// wrote the row, which drops the field, or made the recovery code that was shown. Then the session counts as one that
+    /// showed every factor of its user, also after it has shown another one.
+    public var shownFactors: StoredShownFactors?
 
     public init() {}
 
@@ -182,7 +187,8 @@ public struct StoredSession: Message {
         secondFactorID: Text = .empty,
         hookClaimsJSON: [UInt8] = [],
         graceCounter: UInt64 = 0,
-        graceBegunAtCounter: UInt64 = 0
+        graceBegunAtCounter: UInt64 = 0,
+        shownFactors: StoredShownFactors? = nil
     ) {
         self.tenantID = tenantID
         self.uid = uid
@@ -206,6 +212,7 @@ public struct StoredSession: Message {
         self.hookClaimsJSON = hookClaimsJSON
         self.graceCounter = graceCounter
         self.graceBegunAtCounter = graceBegunAtCounter
+        self.shownFactors = shownFactors
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -232,6 +239,7 @@ public struct StoredSession: Message {
         @inlinable public static var hookClaimsJSON: Int { 32 }
         @inlinable public static var graceCounter: Int { 33 }
         @inlinable public static var graceBegunAtCounter: Int { 34 }
+        @inlinable public static var shownFactors: Int { 35 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -268,6 +276,7 @@ extension StoredSession: ConvertibleToC {
         self.hookClaimsJSON = [UInt8](copying: source.pointee.hook_claims_json)
         self.graceCounter = source.pointee.grace_counter
         self.graceBegunAtCounter = source.pointee.grace_begun_at_counter
+        self.shownFactors = source.pointee.shown_factors.map { StoredShownFactors(copying: $0) }
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredSession>, arena: Arena) {
@@ -293,6 +302,44 @@ extension StoredSession: ConvertibleToC {
         target.pointee.hook_claims_json = arena.copy(self.hookClaimsJSON)
         target.pointee.grace_counter = self.graceCounter
         target.pointee.grace_begun_at_counter = self.graceBegunAtCounter
+        if let value = self.shownFactors { target.pointee.shown_factors = arena.make(value) }
+    }
+}
+
+/// Second factors that were shown. A recovery code counts as the factors that had been shown where it was made: whoever
+/// has one of these may have made it.
+public struct StoredShownFactors: Message {
+    public var factorIDs: [Text] = []
+
+    public init() {}
+
+    public init(factorIDs: [Text] = []) {
+        self.factorIDs = factorIDs
+    }
+
+    /// The fields' numbers on the wire, for what is read or written without decoding the message.
+    public enum FieldNumber {
+        @inlinable public static var factorIDs: Int { 1 }
+    }
+
+    public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
+        self = try decodeMessage(bytes, limits: limits)
+    }
+
+    public func encode(into buffer: inout ByteBuffer) { encodeMessage(self, into: &buffer) }
+    public var encodedByteCount: Int { measureMessage(self) }
+}
+
+extension StoredShownFactors: ConvertibleToC {
+    static var schema: UnsafePointer<PosternSchema> { postern__store__v1__stored_shown_factors__schema() }
+
+    init(copying source: UnsafePointer<Postern__Store__V1__StoredShownFactors>) {
+        self.factorIDs = elements(source.pointee.n_factor_ids, source.pointee.factor_ids) { Text(copying: $0) }
+    }
+
+    func copy(to target: UnsafeMutablePointer<Postern__Store__V1__StoredShownFactors>, arena: Arena) {
+        target.pointee.n_factor_ids = self.factorIDs.count
+        target.pointee.factor_ids = arena.copyEach(self.factorIDs) { arena.copy($0) }
     }
 }
 

@@ -1321,6 +1321,10 @@ public struct AccountsCreateAuthUriResponse: Message {
     /// If the browser brings back an `iss`, it must be these bytes (RFC 9207). Empty for a provider that has no issuer, or
     /// not only one, and from a server of before.
     public var issuer: Text = .empty
+    /// The browser has to bring back an `iss`, because the provider's discovery document promises it (RFC 9207, section
+    /// 2.4). Without one, refuse what it brings back. False where the provider's `endpoints` name the authorization
+    /// endpoint, so that the document is not asked.
+    public var issuerRequired: Bool = false
 
     public init() {}
 
@@ -1331,7 +1335,8 @@ public struct AccountsCreateAuthUriResponse: Message {
         sessionID: Text = .empty,
         nonce: Text = .empty,
         codeVerifier: Secret = .empty,
-        issuer: Text = .empty
+        issuer: Text = .empty,
+        issuerRequired: Bool = false
     ) {
         self.registered = registered
         self.signInMethods = signInMethods
@@ -1340,6 +1345,7 @@ public struct AccountsCreateAuthUriResponse: Message {
         self.nonce = nonce
         self.codeVerifier = codeVerifier
         self.issuer = issuer
+        self.issuerRequired = issuerRequired
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1351,6 +1357,7 @@ public struct AccountsCreateAuthUriResponse: Message {
         @inlinable public static var nonce: Int { 5 }
         @inlinable public static var codeVerifier: Int { 6 }
         @inlinable public static var issuer: Int { 7 }
+        @inlinable public static var issuerRequired: Int { 8 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1372,6 +1379,7 @@ extension AccountsCreateAuthUriResponse: ConvertibleToC {
         self.nonce = Text(copying: source.pointee.nonce)
         self.codeVerifier = Secret(copying: source.pointee.code_verifier)
         self.issuer = Text(copying: source.pointee.issuer)
+        self.issuerRequired = source.pointee.issuer_required != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__AccountsCreateAuthUriResponse>, arena: Arena) {
@@ -1383,6 +1391,7 @@ extension AccountsCreateAuthUriResponse: ConvertibleToC {
         target.pointee.nonce = arena.copy(self.nonce)
         target.pointee.code_verifier = arena.copy(self.codeVerifier)
         target.pointee.issuer = arena.copy(self.issuer)
+        target.pointee.issuer_required = self.issuerRequired ? 1 : 0
     }
 }
 

@@ -28,6 +28,9 @@ public enum EventKind: Int32, Sendable, CaseIterable {
     case providerDeleted = 19
     case emailVerified = 20
     case emailChanged = 21
+    /// The owner of a former mailbox took the account back. For this kind, PASSWORD_RESET and CREDENTIALS_REMOVED,
+    /// `detail` names the ways to sign in that the account lost, and `recovery_codes` if these were removed. Each second
+    /// factor that was removed is a SECOND_FACTOR_REMOVED.
     case emailRecovered = 22
     case passwordReset = 23
     case outboxMessageRead = 24
@@ -111,7 +114,9 @@ public struct AuditEvent: Message {
     /// The API key (its id), service account (its email) or certificate mapping that called; empty: the server itself.
     public var caller: Text = .empty
     public var requestID: Text = .empty
-    /// Further details, never a secret: changed fields, a key's id.
+    /// Further details, never a secret: changed fields, a key's id. For a credential its id, a colon and the fields that
+    /// were set or changed, rights with their value: `backend:role=tenant-admin,scope=acme,display_name`. For a key of a
+    /// service account `<account>/<key id>`.
     public var detail: Text = .empty
     /// Only with `include_proof`.
     public var proof: EventProof?

@@ -18,7 +18,7 @@ public enum SmtpSecurity: Int32, Sendable, CaseIterable {
     case starttls = 1
     /// TLS from the first byte, port 465.
     case tls = 2
-    /// Clear text, to this machine only; needs allow_private_addresses.
+    /// Clear text, to this machine only: the host is localhost or a loopback address. Needs allow_private_addresses.
     case none = 3
 }
 
@@ -140,10 +140,11 @@ extension WebhookConfig: ConvertibleToC {
 }
 
 /// The text of one kind of mail in one language. Placeholders: %LINK% (required in text and html), %EMAIL%, %NEW_EMAIL%,
-/// %DISPLAY_NAME%, %APP_NAME%; in html they are escaped. VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL also have
-/// %NOT_ME_LINK%, the link that takes the address away from the account again. If text or html lacks it, an English
-/// sentence with the link is appended, so that no mail goes out without it. A template is refused if a mail made from it
-/// could have more than 64 KiB with the longest possible names and links; a link is up to 6 KiB longer than action_url.
+/// %DISPLAY_NAME% (empty if the user has none), %APP_NAME% (empty if the tenant has no display name); in html they are
+/// escaped. VERIFY_EMAIL and VERIFY_AND_CHANGE_EMAIL also have %NOT_ME_LINK%, the link that takes the address away from
+/// the account again. If text or html lacks it, an English sentence with the link is appended, so that no mail goes out
+/// without it. A template is refused if a mail made from it could have more than 64 KiB with the longest possible names
+/// and links; a link is up to 6 KiB longer than action_url.
 public struct EmailTemplate: Message {
     public var requestType: OobRequestType = .unspecified
     /// BCP 47, for example "de"; "" serves every language that has no template of its own.
@@ -581,6 +582,8 @@ public struct EmailConfigsPreviewTemplateRequest: Message {
     public var locale: Text = .empty
     /// A template that is not stored yet. Unset: the tenant's.
     public var template: EmailTemplate?
+    /// Shows the mail of a user without a display name, in a tenant without one: %DISPLAY_NAME% and %APP_NAME% are empty.
+    public var withoutNames: Bool = false
 
     public init() {}
 
@@ -588,12 +591,14 @@ public struct EmailConfigsPreviewTemplateRequest: Message {
         tenantID: Text = .empty,
         requestType: OobRequestType = .unspecified,
         locale: Text = .empty,
-        template: EmailTemplate? = nil
+        template: EmailTemplate? = nil,
+        withoutNames: Bool = false
     ) {
         self.tenantID = tenantID
         self.requestType = requestType
         self.locale = locale
         self.template = template
+        self.withoutNames = withoutNames
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -602,6 +607,7 @@ public struct EmailConfigsPreviewTemplateRequest: Message {
         @inlinable public static var requestType: Int { 2 }
         @inlinable public static var locale: Int { 3 }
         @inlinable public static var template: Int { 4 }
+        @inlinable public static var withoutNames: Int { 5 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -621,6 +627,7 @@ extension EmailConfigsPreviewTemplateRequest: ConvertibleToC {
         self.requestType = enumeration(source.pointee.request_type.rawValue)
         self.locale = Text(copying: source.pointee.locale)
         self.template = source.pointee.template_.map { EmailTemplate(copying: $0) }
+        self.withoutNames = source.pointee.without_names != 0
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__EmailConfigsPreviewTemplateRequest>, arena: Arena) {
@@ -628,6 +635,7 @@ extension EmailConfigsPreviewTemplateRequest: ConvertibleToC {
         target.pointee.request_type = Postern__V1__OobRequestType(rawValue: UInt32(self.requestType.rawValue))
         target.pointee.locale = arena.copy(self.locale)
         if let value = self.template { target.pointee.template_ = arena.make(value) }
+        target.pointee.without_names = self.withoutNames ? 1 : 0
     }
 }
 

@@ -6,7 +6,8 @@ import CMessages
 
 public enum OutboxState: Int32, Sendable, CaseIterable {
     case unspecified = 0
-    /// The tenant delivers nothing by itself: the message is read here.
+    /// The tenant delivered nothing by itself when the message was made: the message is read here. It stays when the tenant
+    /// sets a delivery later; Retry then sends it.
     case held = 1
     /// Waits for its first or its next attempt.
     case pending = 2

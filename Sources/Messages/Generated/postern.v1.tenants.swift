@@ -36,7 +36,8 @@ public struct Tenant: Message {
     public var tenantID: Text = .empty
     /// At most 256 bytes.
     public var displayName: Text = .empty
-    /// Refuses every Accounts, Tokens, Sessions and Users method with PROJECT_DISABLED.
+    /// Refuses every Accounts, Tokens, Sessions and Users method with PROJECT_DISABLED. A project-admin may still use the
+    /// Users methods: somebody must be able to take the users elsewhere.
     public var disableAuth: Bool = false
     /// Allows signing up and signing in with an email and a password.
     public var allowPasswordSignup: Bool = false
@@ -58,7 +59,7 @@ public struct Tenant: Message {
     public var synthetic: Bool = false
     public var createdAtMicros: Int64 = 0
     public var updatedAtMicros: Int64 = 0
-    /// Counts the updates; two readers with the same revision see the same settings.
+    /// Counts the changes; two readers with the same revision see the same settings.
     public var revision: Int64 = 0
     /// Allows signing in with a link that is sent by email.
     public var enableEmailLinkSignin: Bool = false
@@ -71,7 +72,7 @@ public struct Tenant: Message {
     /// Set by a project-admin only. Every call that names the tenant, or is made with a credential bound to it, is refused
     /// with TENANT_SUSPENDED, also the calls of its admins. These methods still work: Tenants.Get, so that the tenant's
     /// admins see why; Tokens.WatchRevocations, which tells verifiers that the tenant is disabled; and the admin methods,
-    /// for project-admins.
+    /// for project-admins. Mail and SMS in the outbox wait until the tenant is open again.
     public var suspended: Bool = false
     /// The reason for the suspension, at most 512 bytes: the tenant's admins can read it, and the refusals contain it. Set
     /// by a project-admin only.
@@ -765,18 +766,23 @@ public struct TenantsGetUsageResponse: Message {
     public var quotas: [QuotaUse] = []
     /// Rows of the tenant in the store.
     public var storedRows: Int64 = 0
+    /// Those of them that are events of its log. They are deleted only by event_retention_seconds. 0 also while the log is
+    /// damaged, and from an older server.
+    public var storedEvents: Int64 = 0
 
     public init() {}
 
-    public init(quotas: [QuotaUse] = [], storedRows: Int64 = 0) {
+    public init(quotas: [QuotaUse] = [], storedRows: Int64 = 0, storedEvents: Int64 = 0) {
         self.quotas = quotas
         self.storedRows = storedRows
+        self.storedEvents = storedEvents
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
     public enum FieldNumber {
         @inlinable public static var quotas: Int { 1 }
         @inlinable public static var storedRows: Int { 2 }
+        @inlinable public static var storedEvents: Int { 3 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -793,12 +799,14 @@ extension TenantsGetUsageResponse: ConvertibleToC {
     init(copying source: UnsafePointer<Postern__V1__TenantsGetUsageResponse>) {
         self.quotas = copiedMessages(source.pointee.n_quotas, source.pointee.quotas)
         self.storedRows = source.pointee.stored_rows
+        self.storedEvents = source.pointee.stored_events
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__TenantsGetUsageResponse>, arena: Arena) {
         target.pointee.n_quotas = self.quotas.count
         target.pointee.quotas = arena.copyEach(self.quotas) { arena.make($0) }
         target.pointee.stored_rows = self.storedRows
+        target.pointee.stored_events = self.storedEvents
     }
 }
 
@@ -1487,6 +1495,7 @@ public struct Denial: Message {
     public var decisionID: Text = .empty
     /// The API key that called.
     public var apiKeyID: Text = .empty
+    /// The caller's address: that of a back end, not of its user.
     public var peerAddress: Text = .empty
     /// The user, where one was known.
     public var uid: Text = .empty
@@ -1495,6 +1504,8 @@ public struct Denial: Message {
     /// Refusals that were written before and after an upgrade to this kind of hash have two hashes for one address.
     public var identifierHash: [UInt8] = []
     public var suppressedCount: Int64 = 0
+    /// The end user's address, where a credential with trusted_end_user_ip told it. Older servers do not keep it.
+    public var endUserIP: Text = .empty
 
     public init() {}
 
@@ -1508,7 +1519,8 @@ public struct Denial: Message {
         peerAddress: Text = .empty,
         uid: Text = .empty,
         identifierHash: [UInt8] = [],
-        suppressedCount: Int64 = 0
+        suppressedCount: Int64 = 0,
+        endUserIP: Text = .empty
     ) {
         self.sequence = sequence
         self.timeMicros = timeMicros
@@ -1520,6 +1532,7 @@ public struct Denial: Message {
         self.uid = uid
         self.identifierHash = identifierHash
         self.suppressedCount = suppressedCount
+        self.endUserIP = endUserIP
     }
 
     /// The fields' numbers on the wire, for what is read or written without decoding the message.
@@ -1534,6 +1547,7 @@ public struct Denial: Message {
         @inlinable public static var uid: Int { 8 }
         @inlinable public static var identifierHash: Int { 9 }
         @inlinable public static var suppressedCount: Int { 10 }
+        @inlinable public static var endUserIP: Int { 11 }
     }
 
     public init(decoding bytes: UnsafeRawBufferPointer, limits: MessageLimits) throws(DecodeError) {
@@ -1558,6 +1572,7 @@ extension Denial: ConvertibleToC {
         self.uid = Text(copying: source.pointee.uid)
         self.identifierHash = [UInt8](copying: source.pointee.identifier_hash)
         self.suppressedCount = source.pointee.suppressed_count
+        self.endUserIP = Text(copying: source.pointee.end_user_ip)
     }
 
     func copy(to target: UnsafeMutablePointer<Postern__V1__Denial>, arena: Arena) {
@@ -1571,6 +1586,7 @@ extension Denial: ConvertibleToC {
         target.pointee.uid = arena.copy(self.uid)
         target.pointee.identifier_hash = arena.copy(self.identifierHash)
         target.pointee.suppressed_count = self.suppressedCount
+        target.pointee.end_user_ip = arena.copy(self.endUserIP)
     }
 }
 

@@ -35,7 +35,7 @@ public struct User: Message {
     public var tokensValidAfterMicros: Int64 = 0
     /// At most 5. Set by the methods for second factors only.
     public var secondFactors: [SecondFactor] = []
-    /// How many recovery codes are left.
+    /// How many recovery codes are left. 0 after the removal of a factor whose holder may have made them.
     public var recoveryCodeCount: Int32 = 0
 
     public init() {}

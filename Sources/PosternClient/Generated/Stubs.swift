@@ -188,9 +188,10 @@ public struct OutboxClient: Sendable {
         try await channel.unary("postern.v1.Outbox", "Get", request, idempotent: false, options: options)
     }
 
-    /// Delivers a dead message, or a message that waits for its next attempt, at once. In a cluster, a message that a node
-    /// is delivering, or may have sent without reporting it, is left as it is. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
-    /// OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, is held to be read here, or carries a code that has expired).
+    /// Delivers a message at once that is dead, or waits for its next attempt, or was held before the tenant set how it
+    /// delivers. In a cluster, a message that a node is delivering, or may have sent without reporting it, is left as it
+    /// is. While the tenant is suspended, the message waits all the same. Refusals: OUTBOX_MESSAGE_NOT_FOUND,
+    /// OUTBOX_MESSAGE_NOT_DELIVERABLE (it was sent, carries an expired code, or the tenant still delivers nothing).
     public func retry(_ request: OutboxRetryRequest, options: CallOptions = .init()) async throws(Failure)
         -> OutboxRetryResponse
     {
@@ -329,8 +330,9 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "List", request, idempotent: true, options: options)
     }
 
-    /// Changes the masked settings, which apply to every request that starts after the answer, on every connection.
-    /// Refusals: INVALID_UPDATE_MASK, TENANT_ID_MISMATCH (`tenant.tenant_id` is set and is not `tenant_id`),
+    /// Changes the masked settings, which apply to every request that starts after the answer, on every connection. If the
+    /// settings have these values already, nothing is changed: the revision stays, and there is no event. Refusals:
+    /// INVALID_UPDATE_MASK, TENANT_ID_MISMATCH (`tenant.tenant_id` is set and is not `tenant_id`),
     /// INSUFFICIENT_PERMISSION (suspended, suspension_reason, quotas, allow_costly_hashes and event_retention_seconds,
     /// which need a project-admin), REVISION_MISMATCH; for single settings INVALID_DISPLAY_NAME, INVALID_REFRESH_MODE,
     /// INVALID_DURATION, INVALID_PASSWORD_POLICY, INVALID_GUIDANCE, INVALID_SUSPENSION_REASON, INVALID_SMS_REGION,
@@ -362,8 +364,8 @@ public struct TenantsClient: Sendable {
         try await channel.unary("postern.v1.Tenants", "CopySettings", request, idempotent: true, options: options)
     }
 
-    /// Deletes a tenant with all its users. The default pool cannot be deleted. Refusals: INVALID_TENANT_ID (the default
-    /// pool), TENANT_NOT_FOUND.
+    /// Deletes a tenant with all its users, and the credentials that are bound to it. The default pool cannot be deleted.
+    /// Refusals: INVALID_TENANT_ID (the default pool), TENANT_NOT_FOUND.
     public func delete(_ request: TenantsDeleteRequest, options: CallOptions = .init()) async throws(Failure)
         -> TenantsDeleteResponse
     {
@@ -559,8 +561,9 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "CreateApiKey", request, idempotent: false, options: options)
     }
 
-    /// The API keys, also revoked ones, without their secrets; a tenant-admin sees those that it may revoke. A page reads
-    /// 1,000 keys at most, so it may be empty without being the last. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// The API keys, also revoked ones, without their secrets; a tenant-admin sees those that it may revoke. Keys of
+    /// deleted tenants are left out. A page reads 1,000 keys at most, so it may be empty without being the last. Refusals:
+    /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func listApiKeys(_ request: ProjectListApiKeysRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListApiKeysResponse
     {
@@ -621,7 +624,8 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "CreateCertificateMapping", request, idempotent: false, options: options)
     }
 
-    /// The certificate mappings in the order of their ids. Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+    /// The certificate mappings in the order of their ids; those of deleted tenants are left out. Refusals:
+    /// INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func listCertificateMappings(_ request: ProjectListCertificateMappingsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListCertificateMappingsResponse
     {
@@ -652,8 +656,8 @@ public struct ProjectClient: Sendable {
         try await channel.unary("postern.v1.Project", "GetServiceAccount", request, idempotent: true, options: options)
     }
 
-    /// The service accounts in the order of their ids; deleted accounts are not listed. Refusals: INVALID_PAGE_SIZE,
-    /// INVALID_PAGE_TOKEN.
+    /// The service accounts in the order of their ids; deleted accounts, and those of deleted tenants, are not listed.
+    /// Refusals: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
     public func listServiceAccounts(_ request: ProjectListServiceAccountsRequest, options: CallOptions = .init()) async throws(Failure)
         -> ProjectListServiceAccountsResponse
     {
@@ -979,7 +983,9 @@ public struct AccountsClient: Sendable {
     /// INVALID_TEMPORARY_PROOF, USER_DISABLED, ADMIN_RESTRICTED_OPERATION (the number has no account, and end users may
     /// not sign up). With id_token: PROVIDER_ALREADY_LINKED, and CREDENTIAL_ALREADY_IN_USE with metadata `detail` =
     /// PHONE_NUMBER_EXISTS, `phone_number` and `temporary_proof`, with which the caller can sign in to that account
-    /// without another code. A code is used up only when the call succeeds. A changed number ends every other session.
+    /// without another code. A code is used up when the call succeeds, and when it is refused with SECOND_FACTOR_REQUIRED
+    /// or SECOND_FACTOR_ENROLLMENT_REQUIRED: then the sign-in is finished with the credential of the refusal. A changed
+    /// number ends every other session.
     public func signInWithPhoneNumber(_ request: AccountsSignInWithPhoneNumberRequest, options: CallOptions = .init()) async throws(Failure)
         -> AccountsSignInWithPhoneNumberResponse
     {
@@ -1136,8 +1142,10 @@ public struct AccountsClient: Sendable {
         try await channel.unary("postern.v1.Accounts", "FinalizeMfaEnrollment", request, idempotent: false, options: options)
     }
 
-    /// Removes a second factor, and with the last factor also the recovery codes. The call needs a recent login that
-    /// showed a factor. The session continues with new tokens, and every other session of the user ends.
+    /// Removes a second factor. The recovery codes become void if the factor had been shown in the session in which they
+    /// were made, or came with them, or if it was the last factor; recovery_code_count of the answer's user is 0 then, and
+    /// RenewRecoveryCodes makes new ones. The call needs a recent login that showed a factor. The session continues with
+    /// new tokens, and every other session of the user ends.
     ///
     /// Checks in order: MISSING_ID_TOKEN, INVALID_ID_TOKEN and the like, CREDENTIAL_TOO_OLD_LOGIN_AGAIN,
     /// MISSING_MFA_ENROLLMENT_ID, MFA_ENROLLMENT_NOT_FOUND.
@@ -1393,9 +1401,12 @@ public struct UsersClient: Sendable {
         try await channel.unary("postern.v1.Users", "AddSecondFactor", request, idempotent: false, options: options)
     }
 
-    /// Removes one second factor of a user, or all, with the recovery codes. Sessions that showed the factor end; with the
-    /// last factor, all that showed any factor or a recovery code. Other sessions go on (RevokeTokens ends them). Refusals:
-    /// MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND, MFA_ENROLLMENT_NOT_FOUND.
+    /// Removes one second factor of a user, or all. The recovery codes become void if they came with the factor, if they
+    /// were made in a session that had shown it, or if no factor is left. Sessions that ever showed the factor end, and so
+    /// do those that showed such a recovery code; with the last factor, all that showed any factor or a recovery code.
+    /// Sessions and recovery codes of older servers, which noted less, count as if they had to do with every factor. Other
+    /// sessions go on (RevokeTokens ends them). Refusals: MISSING_MFA_ENROLLMENT_ID, USER_NOT_FOUND,
+    /// MFA_ENROLLMENT_NOT_FOUND.
     public func removeSecondFactor(_ request: UsersRemoveSecondFactorRequest, options: CallOptions = .init()) async throws(Failure)
         -> UsersRemoveSecondFactorResponse
     {

@@ -1,12 +1,14 @@
 public import Base
 import Crypto
 
-// Random bytes that each restore draws again. If a key is derived from them, whatever was made with the key is void in
-// a restored store.
+// What a restore leaves in the store. Random bytes that each restore draws again: if a key is derived from them,
+// whatever was made with the key is void in a restored store. And a time: records that count once and are not newer
+// than that may have been used since the backup.
 
 enum Epoch {
     static let key = [UInt8]("epoch".utf8)
     static let byteCount = 16
+    static let restoreKey = [UInt8]("restored".utf8)
 }
 
 extension Store {
@@ -42,9 +44,38 @@ extension ReadTransaction {
     }
 }
 
+extension ReadTransaction {
+    /// Whether a record that was made at `time` came out of the backup from which the store was last restored. It may
+    /// have been used and deleted since. False in a store that was never restored, or by an older server only.
+    public func isFromBackup(madeAt time: Timestamp) throws(StoreError) -> Bool {
+        guard let newest = try newestOfBackup() else { return false }
+        return time <= newest
+    }
+
+    fileprivate func newestOfBackup() throws(StoreError) -> Timestamp? {
+        guard let bytes = try get(Schema.meta, Epoch.restoreKey) else { return nil }
+        guard bytes.count == 8 else { throw corrupt(Schema.meta.id) }
+        return Timestamp(microseconds: Int64(bitPattern: bytes.bigEndianNumber))
+    }
+}
+
 extension WriteTransaction {
     /// Takes effect when the store is opened next.
     public func beginEpoch(_ random: RandomSource) throws(StoreError) {
         try put(Schema.meta, Epoch.key, random.bytes(Epoch.byteCount))
+    }
+
+    /// Notes that no record of the restored backup was made later than `time`: see `isFromBackup`.
+    public func setNewestOfBackup(_ time: Timestamp) throws(StoreError) {
+        var bytes: [UInt8] = []
+        bytes.append(bigEndian: time.microseconds)
+        try put(Schema.meta, Epoch.restoreKey, bytes)
+    }
+
+    /// An operator says that it is `now`. Records that are made from now on must not count as those of a backup that
+    /// was taken or restored while the clock was ahead.
+    public func lowerNewestOfBackup(to now: Timestamp) throws(StoreError) {
+        guard let newest = try reading.newestOfBackup(), newest > now else { return }
+        try setNewestOfBackup(now)
     }
 }

@@ -22,10 +22,7 @@ extension Environment {
     static func forInspection(
         _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
     ) throws(StoreError) -> Environment? {
-        var configuration = configuration
-        configuration.isReadOnly = true
-        configuration.createsIfMissing = false
-        let environment = try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
+        let environment = try readOnly(configuration, authenticator: authenticator, eventHash: eventHash)
         // Without long values, the table of their pieces is missed by nobody.
         let needed = Schema.tables(with: configuration.tables).filter { $0.id != Schema.pieces.id }
         guard needed.allSatisfy({ environment.tables.isOpen($0.id) }) else {
@@ -33,6 +30,16 @@ extension Environment {
             return nil
         }
         return environment
+    }
+
+    /// Opens an existing data file only to read it. It may lack tables.
+    static func readOnly(
+        _ configuration: StoreConfiguration, authenticator: any RecordAuthenticator, eventHash: @escaping EventHash
+    ) throws(StoreError) -> Environment {
+        var configuration = configuration
+        configuration.isReadOnly = true
+        configuration.createsIfMissing = false
+        return try Environment(configuration, authenticator: authenticator, eventHash: eventHash)
     }
 }
 

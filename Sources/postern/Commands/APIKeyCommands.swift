@@ -24,7 +24,9 @@ enum APIKeyCommands {
         example: "apikey create --role app --scope-tenant acme --display-name shop --key-out shop.key",
         flags: [
             Flag("role", "ROLE", "verifier, app, tenant-admin or project-admin"),
-            Flag("scope-tenant", "ID", "works for this tenant only; \"\" is the default pool"),
+            Flag(
+                "scope-tenant", "ID",
+                "works for this tenant only; \"\" is the default pool (default: the tenant of your own key)"),
             Flag("all-tenants", "works for all tenants"),
             Flag("display-name", "TEXT", "the name that people see"),
             Flag("trusted-end-user-ip", "the addresses of end users that it names are believed"),
@@ -35,20 +37,20 @@ enum APIKeyCommands {
     ) { session in
         let arguments = session.arguments
         let role = try arguments.role(of: roles)
-        let scope = try arguments.scope(for: role)
-        let request = ProjectCreateApiKeyRequest(
-            role: role, scope: scope, displayName: arguments.text("display-name") ?? .empty,
+        var request = ProjectCreateApiKeyRequest(
+            role: role, displayName: arguments.text("display-name") ?? .empty,
             trustedEndUserIP: arguments.isSet("trusted-end-user-ip"), validateOnly: session.isValidatingOnly,
             quotas: try CallerQuotaFlags(arguments).given,
             exportPasswordHashes: arguments.isSet("export-password-hashes"),
             expiresAtMicros: try expiry(arguments) ?? 0,
             allowedAddresses: try arguments.restriction("allow-address") ?? [])
+        request.scope = try await session.scope(for: role)
         let client = ProjectClient(channel: try session.channel())
-        let options = try session.callOptions()
+        let (options, wanted) = (try session.callOptions(), request)
         try await handOut(
             session, ifLost: { "the key was made and is lost; undo it: postern apikey revoke \($0.apiKeyID)" },
             {
-                let response = try await client.createApiKey(request, options: options)
+                let response = try await client.createApiKey(wanted, options: options)
                 return (response.apiKey ?? ApiKey(), response.secretKey)
             })
     }

@@ -81,6 +81,8 @@ enum ClusterCommands {
         guard names.isEmpty, digests.allSatisfy({ $0.tables.count == tables.count }) else {
             throw CommandError("the nodes differ in \(names.joined(separator: ", "))", exitCode: .damaged)
         }
+        let which = nodes.count == 2 ? "both nodes" : "all \(nodes.count) nodes"
+        session.say("\(which) hold the same rows, up to entry \(first.position) of the journal")
     }
 }
 

@@ -6,7 +6,7 @@ extension Command {
         if !methods.isEmpty, methods.allSatisfy({ $0.hasPrefix("Project/") }) { return .project }
         if let filter = TenantFilterFlag.title(arguments) { return .named(filter) }
         guard let tenantOperand else { return .usualTenant }
-        if let id = arguments.operand(tenantOperand) { return .named(TenantCommands.title(Text(id))) }
+        if let id = arguments.operand(tenantOperand) { return .named(ChangeTarget.title(Text(id))) }
         return path.last == "create" ? .named("a new tenant") : .usualTenant
     }
 }

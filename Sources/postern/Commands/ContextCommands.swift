@@ -52,7 +52,8 @@ enum ContextCommands {
 
     static let add = Command(
         path: ["context", "add"],
-        summary: "Adds a context: --server, --tenant, --key-file and TLS by name.",
+        summary:
+            "Adds a context: --server, --tenant, --key-file and TLS by name. The first one becomes the current one.",
         example: "context add live --server auth.internal:7400 --key-file ~/live.key --production",
         operands: [.required("name")],
         flags: [Flag("replace", "replace the context of this name as a whole: what is not said again is forgotten")],
@@ -71,20 +72,24 @@ enum ContextCommands {
                 "there is a context \(before.name) already, for \(before.server)",
                 hint: "--replace replaces it as a whole", exitCode: .conflict)
         }
-        file.put(
-            ContextFile.Context(
-                name: arguments.operands[0], server: server, tenant: arguments.value("tenant") ?? "",
-                apiKeyFile: arguments.value("key-file").map { File.absolute($0) } ?? "",
-                isProduction: arguments.isSet("production"),
-                tls: TLSOptions(isOn: arguments.isSet("tls")) { name in
-                    arguments.value(name).map { name == "server-name" ? $0 : File.absolute($0) }
-                }))
-        if file.contexts.count == 1 { file.use(arguments.operands[0]) }
+        let context = ContextFile.Context(
+            name: arguments.operands[0], server: server, tenant: arguments.value("tenant") ?? "",
+            apiKeyFile: arguments.value("key-file").map { File.absolute($0) } ?? "",
+            isProduction: arguments.isSet("production"),
+            tls: TLSOptions(isOn: arguments.isSet("tls")) { name in
+                arguments.value(name).map { name == "server-name" ? $0 : File.absolute($0) }
+            })
+        file.put(context)
+        let becomesCurrent = file.contexts.count == 1 && file.current != context.name
+        if becomesCurrent { file.use(context.name) }
         try file.save()
         session.say("\(before == nil ? "added to" : "replaced in") \(file.path)")
-        let keyFile = file[arguments.operands[0]]?.apiKeyFile
-        if let before, !before.apiKeyFile.isEmpty, before.apiKeyFile != keyFile {
+        if let before, !before.apiKeyFile.isEmpty, before.apiKeyFile != context.apiKeyFile {
             session.say("it no longer uses the key file \(before.apiKeyFile), which stays where it is")
+        }
+        if becomesCurrent {
+            session.say("it is the only one, so it is the current context now: commands go to \(context.server)")
+            sayWhatComesFirst(session, context)
         }
     }
 

@@ -29,14 +29,17 @@ enum EmailTemplateCommands {
         path: ["email-config", "preview"], methods: ["EmailConfigs/PreviewTemplate"],
         summary: "Shows what a mail says to a made-up user; sends nothing.",
         example: "-t acme email-config preview password-reset --locale de", operands: [.required("kind")],
-        flags: [Flag("locale", "TAG", "the language, for example de"), Flag("html", "its HTML, not its text")]
-            + templateFlags,
+        flags: [
+            Flag("locale", "TAG", "the language, for example de"), Flag("html", "its HTML, not its text"),
+            Flag("without-names", "as if user and tenant had no name: %DISPLAY_NAME% and %APP_NAME% are empty"),
+        ] + templateFlags,
         isReadOnly: true
     ) { session in
         var request = EmailConfigsPreviewTemplateRequest(
             tenantID: try session.tenantID(), requestType: try kind(session),
             locale: session.arguments.text("locale") ?? .empty)
         request.template = try template(session)
+        request.withoutNames = session.arguments.isSet("without-names")
         let response = try await client(session).previewTemplate(request, options: session.callOptions())
         guard session.output.isForPeople else { return session.output.print(response) }
         let body = session.arguments.isSet("html") ? response.html : response.text
@@ -77,8 +80,8 @@ enum EmailTemplateCommands {
     }
 
     private static let templateFlags = [
-        Flag("subject", "TEXT", "of a template"), Flag("text-file", "FILE", "its text, with %LINK%"),
-        Flag("html-file", "FILE", "its HTML, with %LINK%"),
+        Flag("subject", "TEXT", "of a template, which needs all three"),
+        Flag("text-file", "FILE", "its text, with %LINK%"), Flag("html-file", "FILE", "its HTML, with %LINK%"),
     ]
 
     /// Nil when no flag of a template is given.

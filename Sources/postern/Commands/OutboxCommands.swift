@@ -43,7 +43,8 @@ enum OutboxCommands {
     }
 
     static let retry = Command(
-        path: ["outbox", "retry"], methods: ["Outbox/Retry"], summary: "Delivers a dead or waiting mail at once.",
+        path: ["outbox", "retry"], methods: ["Outbox/Retry"],
+        summary: "Delivers a dead, waiting or held message at once.",
         example: "-t acme outbox retry 00065f1c2d3e4f50AbCdEfGhIj", operands: [.required("message-id")],
         isValidatable: true
     ) { session in

@@ -86,9 +86,9 @@ enum TenantCommands {
         }
         let tenantID = try tenantID(session)
         if settings.tenant.suspended {
-            try session.confirm("Refuse everybody of \(title(tenantID)), its admins too, from now on?")
+            try session.confirm("Refuse everybody of \(ChangeTarget.title(tenantID)), its admins too, from now on?")
         } else if settings.tenant.disableAuth {
-            try session.confirm("Refuse everybody of \(title(tenantID)) from now on?")
+            try session.confirm("Refuse everybody of \(ChangeTarget.title(tenantID)) from now on?")
         }
         var revision: Int64 = 0
         if settings.isGuidancePartial {

@@ -100,10 +100,13 @@ private struct SettingsEvent: Record {
 
     let event: AuditEvent
 
-    /// A row for each setting. A change that left all settings as they were has one row.
+    /// A row for each setting, after a row that says that the tenant was created. Older servers keep changes that left
+    /// all settings as they were: such a change has one row.
     var rows: [JSONValue] {
         let changes = event.settingsChange?.json["changes"]?.array ?? []
-        return (changes.isEmpty ? [["path": "(as it was)"]] : changes).map { change in
+        let created: [JSONValue] = event.kind == .tenantCreated ? [["path": "(created)"]] : []
+        let rows = created + changes
+        return (rows.isEmpty ? [["path": "(as it was)"]] : rows).map { change in
             [
                 "revision": .integer(event.settingsChange?.revision ?? 0), "time_micros": .integer(event.timeMicros),
                 "caller": .string(event.caller), "path": change["path"] ?? .null,

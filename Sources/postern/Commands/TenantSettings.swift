@@ -28,7 +28,7 @@ struct TenantSettings {
         Flag("enable-email-privacy", "true|false", "do not tell which emails exist"),
         Flag("allow-international-email", "true|false", "emails beyond ASCII"),
         Flag("allow-costly-hashes", "true|false", "imports may bring hashes that cost much to check (project-admin)"),
-        Flag("disable-auth", "true|false", "refuse everything"),
+        Flag("disable-auth", "true|false", "refuse all about users; project-admins can still manage them"),
         Flag("refresh-mode", "rotate|reuse", "whether each refresh hands out a new refresh token"),
         Flag("session-idle", "DURATION", "a refresh token unused for so long is expired"),
         Flag("session-absolute", "DURATION", "a session older than this is expired"),

@@ -183,7 +183,7 @@ enum UserCommands {
         let name = session.arguments.operands[0]
         let tenantID = try session.tenantID()
         let uid = try await session.uid(named: name)
-        try session.confirm("Delete user \(name) of \(TenantCommands.title(tenantID))?")
+        try session.confirm("Delete user \(name) of \(ChangeTarget.title(tenantID))?")
         let request = UsersDeleteRequest(
             tenantID: tenantID, uid: uid, validateOnly: session.isValidatingOnly)
         _ = try await client(session).delete(request, options: session.callOptions())
@@ -203,7 +203,8 @@ enum UserCommands {
             guard let uid = Text(validating: line) else { throw CommandError("a line is no text in UTF-8") }
             return uid
         }
-        let tenantID = try session.tenantID()
+        // The name that is confirmed is the name of the tenant whose users go, also if the key says which one it is.
+        let tenantID = try await ServedTenant(of: session).tenantID
         try session.confirm(
             "This deletes \(uids.count) users of \(TenantCommands.title(tenantID)), for good.",
             byName: TenantCommands.confirmedName(tenantID))

@@ -88,7 +88,7 @@ struct ExportRun {
         }
         writer = UserFileWriter(format: format, algorithm: algorithm)
         if path != "-", !arguments.isSet("resume") { try Self.checkAbsent(path) }
-        let tenant = try await path == "-" ? ServedTenant(of: session) : ServedTenant(askingServerOf: session)
+        let tenant = try await path == "-" ? ServedTenant(of: session) : ServedTenant(withHistoryOf: session)
         place = Place(tenant: tenant, format: format.rawValue, algorithm: algorithm?.name ?? "")
         let isResuming = arguments.isSet("resume")
         hasNotedPlace = isResuming
@@ -179,6 +179,7 @@ struct ExportRun {
             guard fsync(descriptor) == 0 || errno == EINVAL, Glibc.close(descriptor) == 0 else {
                 throw CommandError.system(path)
             }
+            try File.syncName(of: path)
             unlink(Self.resumePath(path))
         }
         session.showProgress("")

@@ -34,19 +34,14 @@ enum UserImport {
         let source = path == "-" ? STDIN_FILENO : try File.open(path)
         let isTrial = session.isValidatingOnly
         let format = try format(session, path: path)
-        let checkpointPath = session.arguments.value("checkpoint")
-        guard checkpointPath == nil || !isTrial else { throw CommandError.usage("--dry-run needs no --checkpoint") }
-        let target = ImportCheckpoint.Target(
-            tenant: try await tenant(session, checkpointPath: checkpointPath), format: format)
-        let checkpoint = try checkpointPath.map { path throws(CommandError) in
-            try ImportCheckpoint(path, of: source, to: target)
-        }
+        let checkpoint = try await checkpoint(session, of: source, format)
         let rejects = try session.arguments.value("rejects").map { path throws(CommandError) in
             try RejectsFile(path, settledRowCount: checkpoint?.settled.rowCount ?? 0, users: source)
         }
         if let continuation = checkpoint?.continuation { session.console.say(continuation) }
         let first = UsersImportRequest(
-            tenantID: target.tenant.tenantID, spec: spec, onConflict: conflict ?? .fail, validateOnly: isTrial)
+            tenantID: try checkpoint?.tenantID ?? session.tenantID(), spec: spec, onConflict: conflict ?? .fail,
+            validateOnly: isTrial)
         let stream = try await UsersClient(channel: session.channel()).import(options: session.streamOptions)
         var run = ImportRun(
             stream: stream, first: first, session: session, rejects: rejects, checkpoint: checkpoint,
@@ -54,11 +49,15 @@ enum UserImport {
         try await run.importAll(format.source { try File.readChunk(descriptor: source, name: path) })
     }
 
-    /// Only a checkpoint has to know the history of the server's store.
-    private static func tenant(_ session: Session, checkpointPath: String?) async throws -> ServedTenant {
-        guard let checkpointPath else { return try ServedTenant(of: session) }
-        try File.checkName(checkpointPath)
-        return try await ServedTenant(askingServerOf: session)
+    /// Only a checkpoint has to know whose tenant the key is of, and the history of the server's store.
+    private static func checkpoint(
+        _ session: Session, of source: Int32, _ format: UserFileFormat
+    ) async throws -> ImportCheckpoint? {
+        guard let path = session.arguments.value("checkpoint") else { return nil }
+        guard !session.isValidatingOnly else { throw CommandError.usage("--dry-run needs no --checkpoint") }
+        try File.checkName(path)
+        let tenant = try await ServedTenant(withHistoryOf: session)
+        return try ImportCheckpoint(path, of: source, to: .init(tenant: tenant, format: format))
     }
 
     /// Without --format, a pipe, or a file whose name does not tell its format, is read as Firebase's JSON, as ever.

@@ -37,7 +37,7 @@ enum UserMFACommands {
 
     static let remove: Command = Command(
         path: ["user", "mfa", "remove"], methods: ["Users/RemoveSecondFactor"],
-        summary: "Removes a second factor, or all of them; with the last one the recovery codes go.",
+        summary: "Removes a second factor, or all of them, and voids recovery codes that its holder may have made.",
         example: "-t acme user mfa remove u1 --all", operands: [.required("uid|email"), .optional("factor-id")],
         flags: [Flag("all", "every factor of the user")], isValidatable: true
     ) { session in

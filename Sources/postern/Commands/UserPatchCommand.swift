@@ -43,7 +43,7 @@ enum UserPatchCommand {
         request.updateMask = ProtobufFieldMask(paths: paths)
         if !session.isValidatingOnly {
             let who = request.allUsers ? "EVERY user" : "all users that fulfil the conditions"
-            try session.confirm("Change \(who) of \(TenantCommands.title(tenantID))?")
+            try session.confirm("Change \(who) of \(ChangeTarget.title(tenantID))?")
         }
         try await run(request, session)
     }

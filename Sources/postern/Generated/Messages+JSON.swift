@@ -400,6 +400,7 @@ extension Messages.AccountsCreateAuthUriResponse: MessageJSON {
             .init("nonce", .string(self.nonce)),
             .init("code_verifier", .handedOut(self.codeVerifier)),
             .init("issuer", .string(self.issuer)),
+            .init("issuer_required", .bool(self.issuerRequired)),
         ])
     }
 }
@@ -804,6 +805,7 @@ extension Messages.Denial: MessageJSON {
             .init("uid", .string(self.uid)),
             .init("identifier_hash", .hexadecimal(self.identifierHash)),
             .init("suppressed_count", .integer(self.suppressedCount)),
+            .init("end_user_ip", .string(self.endUserIP)),
         ])
     }
 }
@@ -1908,6 +1910,7 @@ extension Messages.TenantsGetUsageResponse: MessageJSON {
         .object([
             .init("quotas", .array(self.quotas.map { $0.json })),
             .init("stored_rows", .integer(self.storedRows)),
+            .init("stored_events", .integer(self.storedEvents)),
         ])
     }
 }

@@ -24,6 +24,10 @@ enum AuditVerification {
             throw CommandError("\(path): is the log of tenant \"\(checkpoint.tenantID)\"", exitCode: .damaged)
         }
         session.output.print(VerifiedExport(trail: trail, checkpoint: checkpoint, keyID: key.keyID))
+        if let earlier = arguments.value("previous"), let previous {
+            session.say(
+                "it goes on from \(earlier), which ended with event \(previous.place.sequence): both are one log")
+        }
     }
 
     private static func follow(

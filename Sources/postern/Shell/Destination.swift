@@ -179,7 +179,7 @@ struct Destination: Sendable, Equatable {
         case .project: return place
         case .named(let name): return "\(place), \(name)"
         case .usualTenant:
-            return place + (tenant.isEmpty ? "" : ", tenant \(tenant)")
+            return "\(place), \(ChangeTarget.title(Text(tenant)))" + (tenant.isEmpty ? " (none was named)" : "")
                 + (unusedTenant.map { "; not used: \($0)" } ?? "")
         }
     }

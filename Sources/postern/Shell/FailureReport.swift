@@ -112,6 +112,18 @@ struct FailureReport {
         return ["-t \(tenant.isEmpty ? "\"\"" : tenant)"]
     }
 
+    /// Only for commands of admins: an end user is not told who has a name.
+    private var hintsOnTakenName: [String] {
+        guard command?.path.first == "user" else { return [] }
+        let tenant = destination?.tenant ?? ""
+        let command = "postern \(tenant.isEmpty ? "" : "-t \(tenant) ")user get"
+        switch failure.knownReason {
+        case .emailExists: return ["\(command) --email EMAIL shows the user who has it"]
+        case .phoneNumberExists: return ["\(command) --phone-number NUMBER shows the user who has it"]
+        default: return ["\(command) UID shows the user who has it"]
+        }
+    }
+
     /// The words of the refused certificate are those of `ClientStream`.
     private var hintOnConnecting: String {
         failure.message.contains("certificate was refused")
@@ -146,15 +158,19 @@ struct FailureReport {
             hints.append("this is the end user's email or password; the API key is good")
         case .secondFactorRequired:
             hints.append(
-                "the password is right; an application finishes the sign-in with one of these factors (docs/client.md)")
+                "the password is right; an application finishes the sign-in with one of these factors "
+                    + "(docs/signing-in.md#second-factors; in Swift docs/client.md)")
             hints.append("an admin helps a user who lost them: postern user mfa remove UID --all")
         case .secondFactorEnrollmentRequired:
-            hints.append("the user adds a second factor in an application first (docs/client.md)")
+            hints.append(
+                "the user adds a second factor in an application first "
+                    + "(docs/signing-in.md#second-factors; in Swift docs/client.md)")
         case .accountExistsWithDifferentCredential: hints += hintsOnLinking
         case .unauthorizedDomain:
             hints.append("an admin lists the host: postern tenant update --allowed-continue-domains HOST,…")
             hints.append("--allow-loopback-continue-url true allows this machine, for trying things out")
         case .tenantIDMismatch: hints += hintsOnOtherTenant
+        case .emailExists, .phoneNumberExists, .duplicateLocalID: hints += hintsOnTakenName
         case .tenantNotFound: hints.append("postern tenant list shows the tenants there are")
         case .connectionFailed: hints.append(hintOnConnecting)
         default: break

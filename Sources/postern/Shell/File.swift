@@ -110,6 +110,20 @@ enum File {
         }
     }
 
+    /// Makes the name of a complete file durable: without this, a machine that stops may lose the whole file.
+    ///
+    /// Some file systems cannot sync a folder (EINVAL), and a folder may be one in which nobody reads: then nothing is
+    /// done.
+    static func syncName(of path: String) throws(CommandError) {
+        do throws(FileError) {
+            try PrivateFile.syncDirectory(of: path)
+        } catch {
+            guard error.call == "fsync", ![EINVAL, EOPNOTSUPP, ENOSYS].contains(error.code) else { return }
+            throw CommandError(
+                "\(path): complete, but its name may not be on the disk: \(String(cString: strerror(error.code)))")
+        }
+    }
+
     private static func makeFolder(of path: String) {
         var parents: [String] = []
         var rest = path[...]

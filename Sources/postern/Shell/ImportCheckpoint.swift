@@ -84,6 +84,9 @@ struct ImportCheckpoint {
         }
     }
 
+    /// Empty: the default pool.
+    var tenantID: Text { target.tenant.tenantID }
+
     /// The words about an import that goes on. Nil: it begins.
     var continuation: String? {
         settled.rowCount > 0 ? "going on behind row \(settled.rowCount) (\(target.tenant.name))" : nil

@@ -23,7 +23,12 @@ struct ImportRun {
     private var unanswered = 0
     private var totals: ImportTotals
     private var ignored: [String: Int] = [:]
+    private var factors = UnaskedFactors()
+    /// Users of the file whose uid exists in the tenant.
+    private var existingCount = 0
     private var progress: ImportProgress
+    /// As the import names the tenant. Empty: the key's own tenant, or the default pool.
+    private let tenantID: Text
     /// The users' file.
     private let source: Int32
     /// The value of --dk-len.
@@ -40,6 +45,7 @@ struct ImportRun {
         self.answers = stream.makeAsyncIterator()
         self.batch = ImportBatch(first)
         self.hasSpec = first.spec != nil
+        self.tenantID = first.tenantID
         self.session = session
         self.rejects = rejects
         self.checkpoint = checkpoint
@@ -66,6 +72,7 @@ struct ImportRun {
             throw error.exitCode == .usage ? lateMistake(error) : error
         }
         try await finish()
+        try await factors.tellIfSwitchedOff(session, tenantID: tenantID)
         try report()
     }
 
@@ -109,6 +116,7 @@ struct ImportRun {
                     FirebaseUser.Rejection(uid: user.uid, reason: error.reason, message: error.message))
             }
             for name in ignored { self.ignored[name, default: 0] += 1 }
+            factors.note(user)
             if let full { try await send(full) }
         }
     }
@@ -162,6 +170,7 @@ struct ImportRun {
         unanswered -= 1
         totals.note(answer)
         for rejection in answer.rejections {
+            if rejection.reason.string == Reason.duplicateLocalID.name { existingCount += 1 }
             try reject(
                 row: totals.row(ofSent: rejection.index), uid: rejection.uid, reason: rejection.reason.string,
                 message: rejection.message.string)
@@ -219,7 +228,11 @@ struct ImportRun {
         checkpoint?.remove()
         guard totals.isComplete else { throw CommandError("the counts do not add up: check before you rely on it") }
         guard totals.rejectedCount == 0 else {
-            throw CommandError("\(totals.rejectedCount) rows were rejected", exitCode: .partial)
+            let advice =
+                "--on-conflict skip leaves users that exist as they are, and --on-conflict replace replaces them"
+            throw CommandError(
+                "\(totals.rejectedCount) rows were rejected", hint: existingCount > 0 ? advice : nil, exitCode: .partial
+            )
         }
     }
 }

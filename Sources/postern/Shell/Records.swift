@@ -95,7 +95,8 @@ extension SigningKeyInfo: Record {
 
 extension Denial: Record {
     static let columns = [
-        "sequence", "time_micros", "toggle", "operation", "decision_id", "uid", "peer_address", "suppressed_count",
+        "sequence", "time_micros", "toggle", "operation", "decision_id", "uid", "end_user_ip", "peer_address",
+        "suppressed_count",
     ]
 
     var id: String { String(sequence) }

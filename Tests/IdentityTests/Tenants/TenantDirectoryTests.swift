@@ -132,7 +132,10 @@ import Testing
             try await create("acme", in: directory)
             let before = try settings("acme", in: directory, fixture)
             let first = try await disableAuth(before, in: directory)
-            let second = try await disableAuth(before, in: directory)
+            let allowAnonymous = try TenantChange(
+                Messages.Tenant(enableAnonymousUser: true), paths: ["enable_anonymous_user"])
+            let second = try await directory.tenant("acme").update(
+                allowAnonymous, validateOnly: false, origin: .server)
             #expect(second.revision == 3 && second.updatedAtMicros > first.updatedAtMicros)
         }
     }

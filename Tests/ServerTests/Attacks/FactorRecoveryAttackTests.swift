@@ -28,6 +28,38 @@ import Testing
             for code in codes { _ = try client.applyOob(code) }
             let account = try client.get(user.uid)
             #expect(account.email == Self.owner && account.secondFactors.isEmpty && account.recoveryCodeCount == 0)
+            // Whichever link came first removed the recovery codes.
+            let removed: Text = order.first == .recoverEmail ? "password,recovery_codes" : "password"
+            #expect(try Self.details(client, user.uid, .emailRecovered) == [removed])
+            #expect(try Self.details(client, user.uid, .secondFactorReverted).count == 1)
+            #expect(try Self.details(client, user.uid, .secondFactorRemoved).isEmpty)
+        }
+    }
+
+    /// The details of the user's events of a kind, the newest first.
+    private static func details(_ client: IdentityClient, _ uid: Text, _ kind: EventKind) throws -> [Text] {
+        let page: AuditListEventsResponse = try client.client.call(
+            "postern.v1.Audit/ListEvents",
+            AuditListEventsRequest(pageSize: 1_000, filter: EventFilter(uid: uid, kinds: [kind])))
+        return page.events.map(\.detail)
+    }
+
+    /// The thief moved the email away, enrolled where nobody was told, and linked a number.
+    @Test func `The events of a recovered email say what was removed`() async throws {
+        try await withServer { server in
+            let client = try IdentityClient(server)
+            try client.setTenant(["enable_email_privacy"]) { $0.enableEmailPrivacy = false }
+            try client.setFactors(.enabled)
+            let token = try Self.move(client, to: Self.thief, try client.verifiedUser(Self.owner).idToken)
+            let code = try Self.mail(client, .recoverEmail)
+            try client.sendOob(.verifyEmail, idToken: token)
+            _ = try client.applyOob(try Self.mail(client, .verifyEmail))
+            let user = try client.enrollApp(Self.thief, token)
+            try client.update(user.uid, ["phone_number"]) { $0.phoneNumber = "+14155550142" }
+            _ = try client.applyOob(code)
+            #expect(try Self.details(client, user.uid, .emailRecovered) == ["password,phone,recovery_codes"])
+            #expect(
+                try Self.details(client, user.uid, .secondFactorRemoved) == [Text("totp \(user.factorID.string)")])
         }
     }
 
@@ -59,6 +91,10 @@ import Testing
             let account = try client.get(user.uid)
             #expect(account.email == Self.owner && account.emailVerified)
             #expect(account.secondFactors.isEmpty && account.recoveryCodeCount == 0)
+            let kind: EventKind = way == "reset" ? .passwordReset : .credentialsRemoved
+            #expect(try Self.details(client, user.uid, kind) == ["password,recovery_codes"])
+            #expect(
+                try Self.details(client, user.uid, .secondFactorRemoved) == [Text("totp \(user.factorID.string)")])
         }
     }
 

@@ -38,6 +38,45 @@ import Testing
         }
     }
 
+    private static func storedEvents(_ server: TestServer) throws -> Int64 {
+        let usage: TenantsGetUsageResponse = try server.connect().call(
+            "postern.v1.Tenants/GetUsage", TenantsGetUsageRequest(tenantID: "acme"))
+        return usage.storedEvents
+    }
+
+    /// Deleting users leaves more behind than it frees, once the users are gone.
+    @Test func `A tenant that is full of events gets room by a retention, which its admin may not set`() async throws {
+        try await QuotaAttackTests.withAcme { server in
+            let admin = try server.client(as: .tenantAdmin, of: "acme")
+            try server.updateTenant("acme", ["quotas.stored_bytes"]) { $0.quotas = TenantQuotas(storedBytes: 30_000) }
+            func create(_ number: Int) throws {
+                let _: UsersCreateResponse = try admin.call(
+                    "postern.v1.Users/Create", UsersCreateRequest(uid: Text("user-\(number)")))
+            }
+            var count = 0
+            while count < 1_000, failure({ try create(count) }).reason.isEmpty {
+                let _: UsersDeleteResponse = try admin.call(
+                    "postern.v1.Users/Delete", UsersDeleteRequest(uid: Text("user-\(count)")))
+                count += 1
+            }
+            let refused = failure { try create(count) }
+            #expect(count > 5 && refused.metadata("quota") == "tenant_stored_bytes", "\(count)")
+            #expect(refused.message.contains("event_retention_seconds"))
+            // Two for each user, and one for each change of the tenant.
+            #expect(try Self.storedEvents(server) == Int64(2 * count + 2))
+            server.clock.advance(by: .hours(48))
+            expectRefusal("INSUFFICIENT_PERMISSION") {
+                try TestServer.updateTenant("acme", ["event_retention_seconds"], by: admin) {
+                    $0.eventRetentionSeconds = 86_400
+                }
+            }
+            try server.updateTenant("acme", ["event_retention_seconds"]) { $0.eventRetentionSeconds = 86_400 }
+            await server.project.sweep()
+            #expect(try Self.storedEvents(server) < 10)
+            try create(count)
+        }
+    }
+
     @Test func `A provider of a full tenant can be switched off, but not enlarged`() async throws {
         try await QuotaAttackTests.withAcme { server in
             let admin = try server.client(as: .tenantAdmin, of: "acme")

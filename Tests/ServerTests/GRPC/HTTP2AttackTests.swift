@@ -195,7 +195,7 @@ import Transport
     @Test func `Another first byte closes the connection, is counted and logged`() async throws {
         let lines = Lines()
         try await withServer(log: Log { lines.append($0) }) { server in
-            for byte: UInt8 in [0x47, 0xFF, 0x01] {
+            for byte: UInt8 in [0x67, 0xFF, 0x01] {
                 let client = try server.connect(authenticated: false)
                 try client.send([byte, 0, 0, 0])
                 #expect(try client.receive(1).isEmpty)

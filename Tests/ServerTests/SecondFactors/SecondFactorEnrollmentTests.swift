@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `A factor is withdrawn, and the recovery codes go with the last`() async throws {
+    @Test func `A factor is withdrawn, and the recovery codes go with the one that they came with`() async throws {
         try await withServer { server in
             let client = try IdentityClient(server)
             try client.setFactors(.enabled)
@@ -123,12 +123,21 @@ import Testing
             }
             expectRefusal("MISSING_MFA_ENROLLMENT_ID") { _ = try withdraw("") }
             expectRefusal("MFA_ENROLLMENT_NOT_FOUND") { _ = try withdraw("nobody") }
+            let withoutPhone = try withdraw(phone.factorID)
+            #expect(withoutPhone.user?.recoveryCodeCount == 10)
+            let again = try client.enrollPhone(Self.number, try #require(withoutPhone.tokens?.idToken))
+            #expect(again.recoveryCodes.isEmpty)
+            idToken = try #require(again.tokens?.idToken)
             let left = try withdraw(user.factorID)
             idToken = try #require(left.tokens?.idToken)
-            #expect(left.user?.secondFactors.map(\.factorID) == [phone.factorID])
-            #expect(left.user?.recoveryCodeCount == 10)
+            #expect(left.user?.secondFactors.map(\.factorID) == [again.factorID])
+            #expect(left.user?.recoveryCodeCount == 0)
             expectRefusal("MFA_ENROLLMENT_NOT_FOUND") { _ = try client.finish(try client.pending(user), user) }
-            #expect(try withdraw(phone.factorID).user?.recoveryCodeCount == 0)
+            let renewed: AccountsRenewRecoveryCodesResponse = try client.client.call(
+                "postern.v1.Accounts/RenewRecoveryCodes", AccountsRenewRecoveryCodesRequest(idToken: idToken))
+            #expect(renewed.recoveryCodes.count == 10)
+            // All recovery codes go with the last factor.
+            #expect(try withdraw(again.factorID).user?.recoveryCodeCount == 0)
             _ = try client.signIn(user.email)
         }
     }

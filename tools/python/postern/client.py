@@ -1,10 +1,13 @@
 """The client: its connection, its credential, and its services."""
 from __future__ import annotations
 
+import atexit
 import importlib
 import keyword
+import os
 import re
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -30,6 +33,19 @@ _CHANNEL_OPTIONS: Sequence[Tuple[str, Any]] = (
     ("grpc.keepalive_time_ms", 10_000), ("grpc.keepalive_timeout_ms", 15_000),
     ("grpc.http2.max_pings_without_data", 0), ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 5_000))
+
+# The open clients whose channel is watched. A process that ends would wait for gRPC's watching thread without end.
+_watched: "weakref.WeakSet[Client]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_watched() -> None:
+    for client in list(_watched):
+        client.close()
+
+
+# The threads of gRPC do not survive a fork: a child that closed its parent's clients would wait for them.
+os.register_at_fork(after_in_child=_watched.clear)
 
 
 @dataclass(frozen=True)
@@ -112,6 +128,7 @@ class Client:
             if self._owns_channel and not self._is_watched:
                 self.channel.subscribe(_ignore)
                 self._is_watched = True
+                _watched.add(self)
 
     def __enter__(self) -> "Client":
         return self

@@ -26,6 +26,7 @@ class BuildTests(unittest.TestCase):
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 self.assertEqual(done.returncode, 0, done.stdout)
                 self.assertTrue((package / "postern" / "v1" / "users_pb2.py").exists())
+                self.assertIn("protobuf>=", (package / "requirements.txt").read_text())
                 has_plugin = importlib.util.find_spec("grpc_tools") is not None
                 self.assertEqual((package / "postern" / "v1" / "users_pb2_grpc.py").exists(), has_plugin)
 

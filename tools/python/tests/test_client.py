@@ -1,6 +1,8 @@
 """The client against a gRPC server in this process, which answers what a test tells it to."""
 import importlib
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -384,6 +386,19 @@ class ClientTests(unittest.TestCase):
                 self.fail("the revocation was not heard")
         watched = [call for call in self.server.calls if call[0].endswith("WatchRevocations")]
         self.assertEqual(tokens_pb2.TokensWatchRevocationsRequest.FromString(watched[1][2]).cursor, "one")
+
+    def test_a_process_ends_whose_client_nobody_closed(self):
+        self.server.script["Get"] = [lambda *_: users_pb2.UsersGetResponse().SerializeToString()]
+        program = f"""
+import postern
+client = postern.Client("127.0.0.1:{self.server.port}", api_key="pk_1_2")
+client.users.get(uid="ada")
+print("called")
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=Path(__file__).resolve().parents[1], timeout=60, check=True,
+            stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.stdout, "called\n")
 
 
 if __name__ == "__main__":

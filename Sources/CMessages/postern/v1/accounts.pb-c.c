@@ -2072,7 +2072,7 @@ const ProtobufCMessageDescriptor postern__v1__auth_uri_parameter__descriptor =
   (ProtobufCMessageInit) postern__v1__auth_uri_parameter__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_response__field_descriptors[7] =
+static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_response__field_descriptors[8] =
 {
   {
     "registered",
@@ -2158,11 +2158,24 @@ static const ProtobufCFieldDescriptor postern__v1__accounts_create_auth_uri_resp
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "issuer_required",
+    8,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__AccountsCreateAuthUriResponse, issuer_required),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__accounts_create_auth_uri_response__field_indices_by_name[] = {
   2,   /* field[2] = auth_uri */
   5,   /* field[5] = code_verifier */
   6,   /* field[6] = issuer */
+  7,   /* field[7] = issuer_required */
   4,   /* field[4] = nonce */
   0,   /* field[0] = registered */
   3,   /* field[3] = session_id */
@@ -2171,7 +2184,7 @@ static const unsigned postern__v1__accounts_create_auth_uri_response__field_indi
 static const ProtobufCIntRange postern__v1__accounts_create_auth_uri_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 7 }
+  { 0, 8 }
 };
 const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response__descriptor =
 {
@@ -2181,7 +2194,7 @@ const ProtobufCMessageDescriptor postern__v1__accounts_create_auth_uri_response_
   "Postern__V1__AccountsCreateAuthUriResponse",
   "postern.v1",
   sizeof(Postern__V1__AccountsCreateAuthUriResponse),
-  7,
+  8,
   postern__v1__accounts_create_auth_uri_response__field_descriptors,
   postern__v1__accounts_create_auth_uri_response__field_indices_by_name,
   1,  postern__v1__accounts_create_auth_uri_response__number_ranges,

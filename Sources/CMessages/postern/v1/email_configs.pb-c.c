@@ -836,7 +836,7 @@ const ProtobufCMessageDescriptor postern__v1__email_configs_test_response__descr
   (ProtobufCMessageInit) postern__v1__email_configs_test_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__email_configs_preview_template_request__field_descriptors[4] =
+static const ProtobufCFieldDescriptor postern__v1__email_configs_preview_template_request__field_descriptors[5] =
 {
   {
     "tenant_id",
@@ -886,17 +886,30 @@ static const ProtobufCFieldDescriptor postern__v1__email_configs_preview_templat
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "without_names",
+    5,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BOOL,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__EmailConfigsPreviewTemplateRequest, without_names),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__email_configs_preview_template_request__field_indices_by_name[] = {
   2,   /* field[2] = locale */
   1,   /* field[1] = request_type */
   3,   /* field[3] = template */
   0,   /* field[0] = tenant_id */
+  4,   /* field[4] = without_names */
 };
 static const ProtobufCIntRange postern__v1__email_configs_preview_template_request__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 4 }
+  { 0, 5 }
 };
 const ProtobufCMessageDescriptor postern__v1__email_configs_preview_template_request__descriptor =
 {
@@ -906,7 +919,7 @@ const ProtobufCMessageDescriptor postern__v1__email_configs_preview_template_req
   "Postern__V1__EmailConfigsPreviewTemplateRequest",
   "postern.v1",
   sizeof(Postern__V1__EmailConfigsPreviewTemplateRequest),
-  4,
+  5,
   postern__v1__email_configs_preview_template_request__field_descriptors,
   postern__v1__email_configs_preview_template_request__field_indices_by_name,
   1,  postern__v1__email_configs_preview_template_request__number_ranges,

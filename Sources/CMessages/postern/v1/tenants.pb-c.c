@@ -1237,7 +1237,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_request__descrip
   (ProtobufCMessageInit) postern__v1__tenants_get_usage_request__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__tenants_get_usage_response__field_descriptors[2] =
+static const ProtobufCFieldDescriptor postern__v1__tenants_get_usage_response__field_descriptors[3] =
 {
   {
     "quotas",
@@ -1263,15 +1263,28 @@ static const ProtobufCFieldDescriptor postern__v1__tenants_get_usage_response__f
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "stored_events",
+    3,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_INT64,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__TenantsGetUsageResponse, stored_events),
+    NULL,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__tenants_get_usage_response__field_indices_by_name[] = {
   0,   /* field[0] = quotas */
+  2,   /* field[2] = stored_events */
   1,   /* field[1] = stored_rows */
 };
 static const ProtobufCIntRange postern__v1__tenants_get_usage_response__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 2 }
+  { 0, 3 }
 };
 const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_response__descriptor =
 {
@@ -1281,7 +1294,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_get_usage_response__descri
   "Postern__V1__TenantsGetUsageResponse",
   "postern.v1",
   sizeof(Postern__V1__TenantsGetUsageResponse),
-  2,
+  3,
   postern__v1__tenants_get_usage_response__field_descriptors,
   postern__v1__tenants_get_usage_response__field_indices_by_name,
   1,  postern__v1__tenants_get_usage_response__number_ranges,
@@ -2190,7 +2203,7 @@ const ProtobufCMessageDescriptor postern__v1__tenants_delete_response__descripto
   (ProtobufCMessageInit) postern__v1__tenants_delete_response__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__v1__denial__field_descriptors[10] =
+static const ProtobufCFieldDescriptor postern__v1__denial__field_descriptors[11] =
 {
   {
     "sequence",
@@ -2312,10 +2325,23 @@ static const ProtobufCFieldDescriptor postern__v1__denial__field_descriptors[10]
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "end_user_ip",
+    11,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__V1__Denial, end_user_ip),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__v1__denial__field_indices_by_name[] = {
   5,   /* field[5] = api_key_id */
   4,   /* field[4] = decision_id */
+  10,   /* field[10] = end_user_ip */
   8,   /* field[8] = identifier_hash */
   3,   /* field[3] = operation */
   6,   /* field[6] = peer_address */
@@ -2328,7 +2354,7 @@ static const unsigned postern__v1__denial__field_indices_by_name[] = {
 static const ProtobufCIntRange postern__v1__denial__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 10 }
+  { 0, 11 }
 };
 const ProtobufCMessageDescriptor postern__v1__denial__descriptor =
 {
@@ -2338,7 +2364,7 @@ const ProtobufCMessageDescriptor postern__v1__denial__descriptor =
   "Postern__V1__Denial",
   "postern.v1",
   sizeof(Postern__V1__Denial),
-  10,
+  11,
   postern__v1__denial__field_descriptors,
   postern__v1__denial__field_indices_by_name,
   1,  postern__v1__denial__number_ranges,

@@ -44,7 +44,9 @@ extension WriteTransaction {
     ) throws -> VerificationVerdict {
         let key = TenantHashKey(settings.tenantID, hash)
         guard var stored = try get(Tables.verificationCodes, key),
-            let use = uses.first(where: { stored.isFor($0) }), let number = PhoneNumber(stored.phoneNumber)
+            let use = uses.first(where: { stored.isFor($0) }), let number = PhoneNumber(stored.phoneNumber),
+            // The code may have been used since the backup.
+            try !reading.isFromBackup(madeAt: Timestamp(microseconds: stored.createdAtMicros))
         else { return .unknown }
         guard stored.isGood(at: now) else { return .over(.expired) }
         guard stored.wrongTries < VerificationCodes.wrongTriesMax else { return .over(.tries) }

@@ -127,16 +127,16 @@ extension SecondFactorEnrollments {
 }
 
 extension WriteTransaction {
-    /// Ends the sessions that showed a removed factor; nil: any factor. The factor may have been removed because its
-    /// phone was stolen. `account` has lost the factor already. If it has none left, the recovery codes are gone, too,
-    /// and every session that showed anything ends.
+    /// Ends the sessions that ever showed a removed factor, or a recovery code of somebody who had it; nil: any factor.
+    /// The factor may have been removed because its phone was stolen. `account` has lost the factor already. If it has
+    /// none left, the recovery codes are gone, too, and every session that showed anything ends.
     fileprivate func endSessions(
         thatShowed factor: SecondFactor?, of account: Account, origin: Origin, now: Timestamp
     ) throws {
         let removedID = account.user.secondFactors.isEmpty ? nil : factor?.factorID
         for id in try reading.sessionIDs(of: account.key) {
             guard let session = try get(Tables.sessions, SessionKey(id)), !session.secondFactor.isEmpty,
-                removedID == nil || session.secondFactorID == removedID
+                removedID.map({ session.mayHaveShown($0) }) ?? true
             else { continue }
             _ = try endSession(id, of: account.key, .admin, origin: origin, now: now)
         }

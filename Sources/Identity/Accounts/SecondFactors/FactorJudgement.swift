@@ -33,16 +33,34 @@ struct ProvedFactor: Sendable {
     let name: Text
     /// Empty for a recovery code.
     let id: Text
+    /// The factors that count as shown: a recovery code may be used by whoever had the factors with which it was made.
+    /// Nil: they are not known.
+    let shown: StoredShownFactors?
 
-    fileprivate init(name: Text, id: Text) {
+    private init(name: Text, id: Text, shown: StoredShownFactors?) {
         self.name = name
         self.id = id
+        self.shown = shown
     }
 
-    fileprivate init(_ factor: SecondFactor) { self.init(name: factor.kind.name, id: factor.factorID) }
+    fileprivate init(_ factor: SecondFactor) {
+        self.init(
+            name: factor.kind.name, id: factor.factorID, shown: StoredShownFactors(factorIDs: [factor.factorID]))
+    }
+
+    fileprivate init(recoveryCodeMadeAfter shown: StoredShownFactors?) {
+        self.init(name: "recovery_code", id: .empty, shown: shown)
+    }
 
     /// A factor that was just enrolled: its code was shown then.
     init(enrolled factor: SecondFactor) { self.init(factor) }
+}
+
+extension StoredSession {
+    /// Notes that the user showed a factor in the session. `user` has the factors that are left.
+    mutating func note(_ factor: ProvedFactor, of user: User) {
+        noteShown(factor.name, factor.id, factor.shown, of: user)
+    }
 }
 
 /// A factor that a user shows, to be judged in the transaction; the code of an SMS was found right before.
@@ -124,10 +142,9 @@ extension WriteTransaction {
         case .totp(let factorID, let code):
             guard try useTOTP(code, factorID: factorID, of: account.key, secrets: secrets, now: now) else { return nil }
         case .phone(_, let number): try use(number, tenantID: account.key.tenant, now: now)
-        case .recoveryCode(let code):
-            guard try useRecoveryCode(code, of: &account, secrets: secrets) else { return nil }
+        case .recoveryCode(let code): return try useRecoveryCode(code, of: &account, secrets: secrets)
         }
-        return factor.map { ProvedFactor($0) } ?? ProvedFactor(name: "recovery_code", id: .empty)
+        return factor.map { ProvedFactor($0) }
     }
 
     private func useTOTP(
@@ -145,19 +162,19 @@ extension WriteTransaction {
         return true
     }
 
-    /// Compares with all recovery codes, so that the time does not tell which one matched.
+    /// Compares with all recovery codes, so that the time does not tell which one matched. Nil: none matched.
     private func useRecoveryCode(
         _ code: [UInt8], of account: inout Account, secrets: FactorSecrets
-    ) throws -> Bool {
+    ) throws -> ProvedFactor? {
         let key = account.key
         // A sign-in that takes the account back leaves it no recovery codes.
-        guard account.user.recoveryCodeCount > 0, var stored = try get(Tables.secondFactors, key) else { return false }
+        guard account.user.recoveryCodeCount > 0, var stored = try get(Tables.secondFactors, key) else { return nil }
         let tag = secrets.tag(ofRecoveryCode: code, of: key)
         let left = stored.recoveryCodes.filter { !constantTimeEqual($0, tag) }
-        guard left.count < stored.recoveryCodes.count else { return false }
+        guard left.count < stored.recoveryCodes.count else { return nil }
         stored.recoveryCodes = left
         account.user.recoveryCodeCount = Int32(clamping: left.count)
         try put(Tables.secondFactors, key, stored)
-        return true
+        return ProvedFactor(recoveryCodeMadeAfter: stored.recoveryCodesMadeAfter)
     }
 }

@@ -8,11 +8,11 @@ import Store
 extension WriteTransaction {
     /// Adds a factor to the account. A user who has no recovery codes gets new ones, which are returned only now.
     ///
-    /// `sealedSecret` is the secret of an authenticator app; for `address` see `Account.add`. The caller writes the
-    /// account.
+    /// `sealedSecret` is the secret of an authenticator app; for `address` see `Account.add`. `shown` are the factors
+    /// that the session has shown so far; nil: not known. The caller writes the account.
     func addFactor(
         _ factor: SecondFactor, from address: UInt64?, sealedSecret: [UInt8] = [], lastStep: Int64 = 0,
-        to account: inout Account, secrets: FactorSecrets
+        to account: inout Account, after shown: StoredShownFactors?, secrets: FactorSecrets
     ) throws -> [Secret] {
         let key = account.key
         var stored = try get(Tables.secondFactors, key) ?? StoredSecondFactors()
@@ -24,7 +24,9 @@ extension WriteTransaction {
         var codes: [Secret] = []
         if stored.recoveryCodes.isEmpty {
             let made = secrets.makeRecoveryCodes(of: key)
-            (codes, stored.recoveryCodes) = (made.codes, made.tags)
+            codes = made.codes
+            let shownNow = shown.map { StoredShownFactors(factorIDs: $0.factorIDs + [factor.factorID]) }
+            stored.setRecoveryCodes(made.tags, madeAfter: shownNow)
             account.user.recoveryCodeCount = Int32(clamping: codes.count)
         }
         account.add(factor, from: address)
@@ -32,13 +34,17 @@ extension WriteTransaction {
         return codes
     }
 
-    /// Removes a factor from the account; with the last one all secrets and recovery codes go too. The caller writes
-    /// the account.
+    /// Removes a factor from the account. Recovery codes that somebody who had the factor may have made become void.
+    /// With the last factor all secrets and recovery codes go. The caller writes the account.
     func removeFactor(_ id: Text, from account: inout Account) throws {
         account.user.secondFactors.removeAll { $0.factorID == id }
         if account.user.secondFactors.isEmpty { return try removeFactors(from: &account) }
         guard var stored = try get(Tables.secondFactors, account.key) else { return }
         stored.totps.removeAll { $0.factorID == id }
+        if stored.recoveryCodesMayBe(of: id) {
+            stored.voidRecoveryCodes()
+            account.user.recoveryCodeCount = 0
+        }
         try put(Tables.secondFactors, account.key, stored)
     }
 
@@ -50,14 +56,14 @@ extension WriteTransaction {
         }
         guard var stored = try get(Tables.secondFactors, account.key) else { return }
         stored.totps.removeAll { totp in !account.user.secondFactors.contains { $0.factorID == totp.factorID } }
-        stored.recoveryCodes = []
+        stored.voidRecoveryCodes()
         try put(Tables.secondFactors, account.key, stored)
     }
 
     private func removeRecoveryCodes(from account: inout Account) throws {
         account.user.recoveryCodeCount = 0
         guard var stored = try get(Tables.secondFactors, account.key) else { return }
-        stored.recoveryCodes = []
+        stored.voidRecoveryCodes()
         try put(Tables.secondFactors, account.key, stored)
     }
 

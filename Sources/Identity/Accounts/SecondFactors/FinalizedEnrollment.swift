@@ -137,7 +137,9 @@ extension UserSession {
                     try transaction.issuingUnlessRepeated(session: user.token.sessionID, request.origin, now: now) {
                         let (current, session) = try transaction.reading.changingFactors(
                             user.token, settings: request.settings, now: now)
-                        return try transaction.enroll(enrollment, in: current, request, now: now) { account in
+                        return try transaction.enroll(
+                            enrollment, in: current, after: session.factorsShown, request, now: now
+                        ) { account in
                             try transaction.goOn(
                                 session, of: user.token, enrollment.factor, account, current, request, now: now)
                         }
@@ -156,10 +158,11 @@ extension UserSession {
 }
 
 extension WriteTransaction {
-    /// Judges the code, and adds the factor to the account, which `finish` writes.
+    /// Judges the code, and adds the factor to the account, which `finish` writes. `shown` are the factors that the
+    /// session has shown so far; nil: not known.
     fileprivate func enroll(
-        _ enrollment: Enrollment, in current: Account, _ request: EndUserRequest, now: Timestamp,
-        _ finish: (Account) throws -> FinishedSignIn
+        _ enrollment: Enrollment, in current: Account, after shown: StoredShownFactors?, _ request: EndUserRequest,
+        now: Timestamp, _ finish: (Account) throws -> FinishedSignIn
     ) throws -> SignInIssue<(FinishedSignIn, [Secret])> {
         try SecondFactorRules.checkRoom(current.user)
         // Each enrolment sends the user a mail; the budget stops somebody who does this all day.
@@ -172,14 +175,15 @@ extension WriteTransaction {
         case .phone(let number):
             try SecondFactorRules.checkNew(number.number, for: current.user)
             try use(number, tenantID: current.key.tenant, now: now)
-            codes = try addFactor(factor, from: enrollment.address, to: &account, secrets: enrollment.secrets)
+            codes = try addFactor(
+                factor, from: enrollment.address, to: &account, after: shown, secrets: enrollment.secrets)
         case .totp(let sessionHash, let code):
             switch try judgeEnrollment(sessionHash, code, of: current.key, secrets: enrollment.secrets, now: now) {
             case .failure(let failure): return .refused(failure)
             case .success(let right):
                 codes = try addFactor(
                     factor, from: enrollment.address, sealedSecret: right.sealedSecret, lastStep: right.step,
-                    to: &account, secrets: enrollment.secrets)
+                    to: &account, after: shown, secrets: enrollment.secrets)
             }
         }
         try spend([budget], now: now)
@@ -224,8 +228,7 @@ extension WriteTransaction {
             account, kind: .secondFactorEnrolled, detail: factor.eventDetail, endsSessions: .signedOut)
         var session = former
         session.goOn(effect, origin: request.origin, now: now)
-        session.secondFactor = factor.kind.name
-        session.secondFactorID = factor.factorID
+        session.note(ProvedFactor(enrolled: factor), of: account.user)
         let changed = try apply(effect, to: current, keeping: token.sessionID, origin: request.origin, now: now)
         try put(Tables.sessions, SessionKey(token.sessionID), session)
         return FinishedSignIn(
@@ -242,7 +245,8 @@ extension WriteTransaction {
         let (pending, current) = try reading.pendingSignIn(id, .enrollment, tenantID: tenantID, now: now)
         let sessionID = pending.sessionID.isEmpty ? newID : pending.sessionID
         return try issuingUnlessRepeated(session: sessionID, request.origin, now: now) {
-            try enroll(enrollment, in: current, request, now: now) { account in
+            // The user has no factor that anybody could have shown before.
+            try enroll(enrollment, in: current, after: StoredShownFactors(), request, now: now) { account in
                 try removePendingSignIn(id, pending, tenantID: tenantID)
                 try appendEvent(
                     .secondFactorEnrolled, tenantID: tenantID, uid: pending.uid, origin: request.origin,

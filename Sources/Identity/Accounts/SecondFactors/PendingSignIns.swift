@@ -54,17 +54,19 @@ struct PendingSignIns: Sendable {
 }
 
 extension ReadTransaction {
-    /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired or of another kind,
-    /// when the account's sessions were ended since, when it waits for an enrolment that is done, when the account has
-    /// lost the identity that the sign-in began with, when the signer of its custom token may not sign any more, or
-    /// when the provider was changed since; USER_DISABLED; TENANT_SUSPENDED; PROJECT_DISABLED; OPERATION_NOT_ALLOWED
-    /// when the method or the provider is not enabled any more; TOKEN_EXPIRED when the session of a reauthentication is
-    /// over.
+    /// A pending sign-in and its account. INVALID_MFA_PENDING_CREDENTIAL when it is used, expired, of another kind or
+    /// out of a restored backup, when the account's sessions were ended since, when it waits for an enrolment that is
+    /// done, when the account has lost the identity that the sign-in began with, when the signer of its custom token
+    /// may not sign any more, or when the provider was changed since; USER_DISABLED; TENANT_SUSPENDED;
+    /// PROJECT_DISABLED; OPERATION_NOT_ALLOWED when the method or the provider is not enabled any more; TOKEN_EXPIRED
+    /// when the session of a reauthentication is over.
     func pendingSignIn(
         _ id: [UInt8], _ kind: PendingSignInKind, tenantID: Text, now: Timestamp
     ) throws -> (pending: StoredPendingSignIn, account: Account) {
         guard let pending = try get(Tables.pendingSignIns, TenantHashKey(tenantID, id)), pending.kind == kind,
-            pending.isGood(at: now), let account = try account(UserKey(tenantID, pending.uid))
+            pending.isGood(at: now), let account = try account(UserKey(tenantID, pending.uid)),
+            // The sign-in may have been finished since the backup.
+            try !isFromBackup(madeAt: Timestamp(microseconds: pending.createdAtMicros))
         else { throw Failure.invalidPendingSignIn }
         if account.user.disabled { throw Failure.userDisabled }
         // A user who has a factor by now has to show it: the enrollment credential is over.

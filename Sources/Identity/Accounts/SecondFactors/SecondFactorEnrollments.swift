@@ -127,10 +127,11 @@ public struct SecondFactorEnrollments: Sendable {
         let made = secrets.makeRecoveryCodes(of: key)
         try await users.session(key).write { transaction in
             try transaction.refusingRepeat(of: request.origin, now: now) {
-                let current = try transaction.reading.changingFactors(user.token, settings: settings, now: now).account
+                let (current, session) = try transaction.reading.changingFactors(
+                    user.token, settings: settings, now: now)
                 guard !current.user.secondFactors.isEmpty else { throw Failure.factorNotFound }
                 var stored = try transaction.get(Tables.secondFactors, key) ?? StoredSecondFactors()
-                stored.recoveryCodes = made.tags
+                stored.setRecoveryCodes(made.tags, madeAfter: session.factorsShown)
                 try transaction.put(Tables.secondFactors, key, stored)
                 var changed = current
                 changed.user.recoveryCodeCount = Int32(clamping: made.codes.count)

@@ -218,7 +218,7 @@ extension WriteTransaction {
             throw Failure.invalidPendingSignIn
         }
         session.goOn(effect, origin: origin, now: now)
-        session.move(to: login, now: now)
+        session.move(to: login, of: account.user, now: now)
         let changed = try apply(effect, to: current, keeping: sessionID, origin: origin, now: now)
         try put(Tables.sessions, SessionKey(sessionID), session)
         return FinishedSignIn(

@@ -34,6 +34,7 @@ public struct SelfServiceRefusals: Sendable {
         denial.decisionID = decisionID
         denial.apiKeyID = request.caller?.id ?? .empty
         denial.peerAddress = request.origin.peerAddress
+        denial.endUserIP = (try? request.address())?.text ?? .empty
         denial.uid = endUser.uid
         if let identifier = endUser.email?.canonical ?? (endUser.phoneNumber.isEmpty ? nil : endUser.phoneNumber) {
             denial.identifierHash = tenants.denialIdentifiers.hash(of: identifier.bytes, secret: settings.secret)

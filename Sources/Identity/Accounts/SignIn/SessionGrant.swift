@@ -64,8 +64,9 @@ struct BegunSession: Sendable {
             signInProvider: login.start.provider, counter: 1, lastUsedAtMicros: now.microseconds,
             claimsJSON: login.start.claims, deviceName: device.name, endUserIP: device.address?.text ?? .empty,
             secondFactor: login.factor?.name ?? .empty, secondFactorID: login.factor?.id ?? .empty,
-            hookClaimsJSON: login.start.hookClaims)
+            hookClaimsJSON: login.start.hookClaims, shownFactors: login.factor?.shown)
     }
+
     /// The session of a sign-in that waited for a second factor, on the device that began it.
     init(
         _ login: ProvedLogin, finishing pending: StoredPendingSignIn, id: [UInt8], of key: UserKey, now: Timestamp

@@ -37,8 +37,8 @@ extension StoredSession {
         if let end = effect.endsOlderTokens { endOlderTokens(end) }
     }
 
-    /// Gives the session a new login.
-    mutating func move(to login: ProvedLogin, now: Timestamp) {
+    /// Gives the session a new login. `user` has the factors that are left after it.
+    mutating func move(to login: ProvedLogin, of user: User, now: Timestamp) {
         authTimeMicros = now.microseconds
         signInProvider = login.start.provider
         // A custom token's claims are the session's until the next custom token. A token without claims takes them
@@ -47,7 +47,7 @@ extension StoredSession {
             claimsJSON = HookAnswer.merged(hookClaimsJSON, into: login.start.claims)
         }
         // Where no factor was asked for, the session keeps the factor that it showed before.
-        if let factor = login.factor { (secondFactor, secondFactorID) = (factor.name, factor.id) }
+        if let factor = login.factor { note(factor, of: user) }
     }
 }
 
@@ -109,10 +109,11 @@ extension WriteTransaction {
     }
 
     /// Adds the account that a sign-in makes. Returns the account as it was added (`insertUnderChosenUID`).
-    private func make(_ account: Account, origin: Origin, now: Timestamp) throws -> Account {
+    private func make(_ effect: AccountEffect, origin: Origin, now: Timestamp) throws -> Account {
         countsAsGrowth()
-        let made = try insertUnderChosenUID(account, origin: origin, now: now)
+        let made = try insertUnderChosenUID(effect.account, origin: origin, now: now)
         try noteIfAnonymous(made)
+        try noteHookChanges(effect, origin: origin, now: now)
         return made
     }
 
@@ -120,7 +121,7 @@ extension WriteTransaction {
     func apply(_ signIn: DecidedSignIn, address: UInt64?, origin: Origin, now: Timestamp) throws -> Account {
         var effect = signIn.effect
         if let address { effect.account.knownAddresses.remember(address) }
-        guard let current = signIn.current else { return try make(effect.account, origin: origin, now: now) }
+        guard let current = signIn.current else { return try make(effect, origin: origin, now: now) }
         // A user who signs in with a custom token can sign in again.
         if current.hasNoWayIn { try delete(Tables.anonymousUsers, signIn.key) }
         effect.account.user.lastSignInAtMicros = now.microseconds
@@ -136,7 +137,7 @@ extension WriteTransaction {
         var effect = signIn.effect
         guard let current = signIn.current else {
             effect.account.user.lastSignInAtMicros = 0
-            _ = try make(effect.account, origin: origin, now: now)
+            _ = try make(effect, origin: origin, now: now)
             return try noteDisabledByHook(signIn.key, origin: origin, now: now)
         }
         if case .waits(.factor) = step {
@@ -153,13 +154,6 @@ extension WriteTransaction {
         if changesMore { try noteDisabledByHook(signIn.key, origin: origin, now: now) }
     }
 
-    /// The event of a user whom a hook disabled together with another change, which has an event of its own.
-    func noteDisabledByHook(_ key: UserKey, origin: Origin, now: Timestamp) throws {
-        try appendEvent(
-            .userUpdated, tenantID: key.tenant, uid: key.uid, origin: origin, detail: AccountEffect.disabledByHook,
-            now: now)
-    }
-
     func apply(
         _ effect: AccountEffect, to current: Account, keeping sessionID: [UInt8]?, origin: Origin, now: Timestamp
     ) throws -> Account {
@@ -171,8 +165,10 @@ extension WriteTransaction {
         }
         if let end = effect.endsSessions { changed.revokeTokens(end, now: now) }
         try takeBack(changed, after: effect.emailProof)
-        try replace(
-            current, by: changed, origin: origin, kind: effect.kind, detail: effect.detail, now: now)
+        let detail = effect.eventDetail(over: current)
+        try replace(current, by: changed, origin: origin, kind: effect.kind, detail: detail, now: now)
+        try noteHookChanges(effect, origin: origin, now: now)
+        try noteFactorsTakenBack(from: current, by: effect, origin: origin, now: now)
         if let end = effect.endsSessions {
             try endSessions(of: UserKey(changed.user.tenantID, changed.user.uid), except: sessionID, end, now: now)
         }
@@ -209,7 +205,7 @@ extension WriteTransaction {
                     account = try apply(signIn.effect, to: current, keeping: sessionID, origin: origin, now: now)
                 }
             } else {
-                account = try make(account, origin: origin, now: now)
+                account = try make(signIn.effect, origin: origin, now: now)
             }
         case .factor:
             if signIn.changesAccount { pending.change = PendingAccountChange(signIn.effect, of: account) }
@@ -246,7 +242,8 @@ extension PendingAccountChange {
     init(_ effect: AccountEffect, of account: Account) {
         self.init(
             accountHash: Self.hash(account), account: effect.account.record, kind: effect.kind, detail: effect.detail,
-            endsSessions: effect.endsSessions ?? .unspecified, provesEmail: effect.emailProof != nil)
+            endsSessions: effect.endsSessions ?? .unspecified, provesEmail: effect.emailProof != nil,
+            hookChanges: effect.hookChanges)
     }
 
     /// The kept change, over the account as it is now. ACCOUNT_CHANGED when somebody else changed it meanwhile.
@@ -262,9 +259,10 @@ extension PendingAccountChange {
         changed.user.secondFactors = account.user.secondFactors
         changed.user.recoveryCodeCount = shown.user.recoveryCodeCount
         changed.signsInByCustomToken = account.signsInByCustomToken
-        return AccountEffect(
-            changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions
-        ).takingBack(after: proof)
+        var effect = AccountEffect(
+            changed, kind: kind, detail: detail, endsSessions: endsSessions == .unspecified ? nil : endsSessions)
+        effect.hookChanges = hookChanges
+        return effect.takingBack(after: proof)
     }
 
     /// The hash of the account without the fields that a sign-in changes by itself.

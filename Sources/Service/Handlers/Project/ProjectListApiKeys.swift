@@ -26,7 +26,12 @@ enum ProjectListApiKeys: PageMethod {
         }
         let found = try transaction.page(
             of: Tables.apiKeys, from: page.start { TextKey($0) }, bounds: page.bounds
-        ) { row in try item(row.value, for: caller) ?? .skipped }
+        ) { row in
+            guard case .item(let key)? = try item(row.value, for: caller),
+                try !transaction.isOfDeletedTenant(key, scope: ApiKey.FieldNumber.scope)
+            else { return .skipped }
+            return .item(key)
+        }
         return try reply(found.items, page.token(after: found) { $0.text }, transaction)
     }
 

@@ -3,7 +3,7 @@ import Identity
 import Messages
 import Store
 
-/// postern.v1.Project/ListCertificateMappings
+/// postern.v1.Project/ListCertificateMappings: those of deleted tenants are left out.
 enum ProjectListCertificateMappings: PageMethod {
     static func handle(
         _ request: ProjectListCertificateMappingsRequest, _ call: borrowing ReadCall,
@@ -13,8 +13,10 @@ enum ProjectListCertificateMappings: PageMethod {
         let found = try transaction.page(
             of: Tables.certificateMappings, from: page.start { TextKey($0) }, bounds: page.bounds
         ) { row in
-            firstField(StoredCertificateMapping.FieldNumber.certificateMapping, in: row.value).map { .item($0) }
-                ?? .skipped
+            guard let mapping = firstField(StoredCertificateMapping.FieldNumber.certificateMapping, in: row.value),
+                try !transaction.isOfDeletedTenant(mapping, scope: CertificateMapping.FieldNumber.scope)
+            else { return .skipped }
+            return .item(mapping)
         }
         return .list(
             ProjectListCertificateMappingsResponse.FieldNumber.certificateMappings, found.items,

@@ -3,7 +3,7 @@ import Identity
 import Messages
 import Store
 
-/// postern.v1.Project/ListServiceAccounts: deleted ones are left out.
+/// postern.v1.Project/ListServiceAccounts: deleted ones are left out, and those of deleted tenants.
 enum ProjectListServiceAccounts: PageMethod {
     static func handle(
         _ request: ProjectListServiceAccountsRequest, _ call: borrowing ReadCall,
@@ -13,9 +13,12 @@ enum ProjectListServiceAccounts: PageMethod {
         let found = try transaction.page(
             of: Tables.serviceAccounts, from: page.start { TextKey($0) }, bounds: page.bounds
         ) { row in
-            try .undeleted(
+            let item = try PagedRow.undeleted(
                 row.value, item: StoredServiceAccount.FieldNumber.serviceAccount,
                 deleted: StoredServiceAccount.FieldNumber.deleted)
+            guard case .item(let account) = item else { return item }
+            let isOrphan = try transaction.isOfDeletedTenant(account, scope: ServiceAccount.FieldNumber.scope)
+            return isOrphan ? .skipped : item
         }
         return .list(
             ProjectListServiceAccountsResponse.FieldNumber.serviceAccounts, found.items,

@@ -382,10 +382,11 @@ struct  Postern__V1__AccountsCreateAuthUriResponse
   ProtobufCBinaryData nonce;
   ProtobufCBinaryData code_verifier;
   ProtobufCBinaryData issuer;
+  protobuf_c_boolean issuer_required;
 };
 #define POSTERN__V1__ACCOUNTS_CREATE_AUTH_URI_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__accounts_create_auth_uri_response__descriptor) \
-    , 0, 0,NULL, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL} }
+    , 0, 0,NULL, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0 }
 
 
 struct  Postern__V1__AccountsUnlinkRequest

@@ -187,10 +187,11 @@ struct  Postern__V1__EmailConfigsPreviewTemplateRequest
   Postern__V1__OobRequestType request_type;
   ProtobufCBinaryData locale;
   Postern__V1__EmailTemplate *template_;
+  protobuf_c_boolean without_names;
 };
 #define POSTERN__V1__EMAIL_CONFIGS_PREVIEW_TEMPLATE_REQUEST__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__email_configs_preview_template_request__descriptor) \
-    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, NULL }
+    , {0,NULL}, POSTERN__V1__OOB_REQUEST_TYPE__OOB_REQUEST_TYPE_UNSPECIFIED, {0,NULL}, NULL, 0 }
 
 
 struct  Postern__V1__EmailConfigsPreviewTemplateResponse

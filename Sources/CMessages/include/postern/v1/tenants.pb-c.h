@@ -244,10 +244,11 @@ struct  Postern__V1__TenantsGetUsageResponse
   size_t n_quotas;
   Postern__V1__QuotaUse **quotas;
   int64_t stored_rows;
+  int64_t stored_events;
 };
 #define POSTERN__V1__TENANTS_GET_USAGE_RESPONSE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__tenants_get_usage_response__descriptor) \
-    , 0,NULL, 0 }
+    , 0,NULL, 0, 0 }
 
 
 struct  Postern__V1__QuotaUse
@@ -436,10 +437,11 @@ struct  Postern__V1__Denial
   ProtobufCBinaryData uid;
   ProtobufCBinaryData identifier_hash;
   int64_t suppressed_count;
+  ProtobufCBinaryData end_user_ip;
 };
 #define POSTERN__V1__DENIAL__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__v1__denial__descriptor) \
-    , 0, 0, POSTERN__V1__TOGGLE__TOGGLE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0 }
+    , 0, 0, POSTERN__V1__TOGGLE__TOGGLE_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, {0,NULL}, 0, {0,NULL} }
 
 
 struct  Postern__V1__DenialCount

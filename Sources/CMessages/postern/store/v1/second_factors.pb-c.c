@@ -37,7 +37,7 @@ void   postern__store__v1__pending_account_change__init
   static const Postern__Store__V1__PendingAccountChange init_value = POSTERN__STORE__V1__PENDING_ACCOUNT_CHANGE__INIT;
   *message = init_value;
 }
-static const ProtobufCFieldDescriptor postern__store__v1__stored_second_factors__field_descriptors[3] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_second_factors__field_descriptors[4] =
 {
   {
     "totps",
@@ -75,16 +75,29 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_second_factors_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "recovery_codes_made_after",
+    4,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSecondFactors, recovery_codes_made_after),
+    &postern__store__v1__stored_shown_factors__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_second_factors__field_indices_by_name[] = {
   2,   /* field[2] = enrollment */
   1,   /* field[1] = recovery_codes */
+  3,   /* field[3] = recovery_codes_made_after */
   0,   /* field[0] = totps */
 };
 static const ProtobufCIntRange postern__store__v1__stored_second_factors__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 3 }
+  { 0, 4 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_second_factors__descriptor =
 {
@@ -94,7 +107,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_second_factors__desc
   "Postern__Store__V1__StoredSecondFactors",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSecondFactors),
-  3,
+  4,
   postern__store__v1__stored_second_factors__field_descriptors,
   postern__store__v1__stored_second_factors__field_indices_by_name,
   1,  postern__store__v1__stored_second_factors__number_ranges,
@@ -527,7 +540,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_pending_sign_in__des
   (ProtobufCMessageInit) postern__store__v1__stored_pending_sign_in__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change__field_descriptors[6] =
+static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change__field_descriptors[7] =
 {
   {
     "account_hash",
@@ -601,19 +614,32 @@ static const ProtobufCFieldDescriptor postern__store__v1__pending_account_change
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "hook_changes",
+    7,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_BYTES,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__PendingAccountChange, hook_changes),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__pending_account_change__field_indices_by_name[] = {
   1,   /* field[1] = account */
   0,   /* field[0] = account_hash */
   3,   /* field[3] = detail */
   4,   /* field[4] = ends_sessions */
+  6,   /* field[6] = hook_changes */
   2,   /* field[2] = kind */
   5,   /* field[5] = proves_email */
 };
 static const ProtobufCIntRange postern__store__v1__pending_account_change__number_ranges[1 + 1] =
 {
   { 1, 0 },
-  { 0, 6 }
+  { 0, 7 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__pending_account_change__descriptor =
 {
@@ -623,7 +649,7 @@ const ProtobufCMessageDescriptor postern__store__v1__pending_account_change__des
   "Postern__Store__V1__PendingAccountChange",
   "postern.store.v1",
   sizeof(Postern__Store__V1__PendingAccountChange),
-  6,
+  7,
   postern__store__v1__pending_account_change__field_descriptors,
   postern__store__v1__pending_account_change__field_indices_by_name,
   1,  postern__store__v1__pending_account_change__number_ranges,

@@ -19,6 +19,12 @@ void   postern__store__v1__stored_session__init
   static const Postern__Store__V1__StoredSession init_value = POSTERN__STORE__V1__STORED_SESSION__INIT;
   *message = init_value;
 }
+void   postern__store__v1__stored_shown_factors__init
+                     (Postern__Store__V1__StoredShownFactors         *message)
+{
+  static const Postern__Store__V1__StoredShownFactors init_value = POSTERN__STORE__V1__STORED_SHOWN_FACTORS__INIT;
+  *message = init_value;
+}
 void   postern__store__v1__stored_tenant__init
                      (Postern__Store__V1__StoredTenant         *message)
 {
@@ -247,7 +253,7 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor =
   (ProtobufCMessageInit) postern__store__v1__stored_user__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
-static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[22] =
+static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_descriptors[23] =
 {
   {
     "tenant_id",
@@ -513,6 +519,18 @@ static const ProtobufCFieldDescriptor postern__store__v1__stored_session__field_
     0,             /* flags */
     0,NULL,NULL    /* reserved1,reserved2, etc */
   },
+  {
+    "shown_factors",
+    35,
+    PROTOBUF_C_LABEL_NONE,
+    PROTOBUF_C_TYPE_MESSAGE,
+    0,   /* quantifier_offset */
+    offsetof(Postern__Store__V1__StoredSession, shown_factors),
+    &postern__store__v1__stored_shown_factors__descriptor,
+    NULL,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
 };
 static const unsigned postern__store__v1__stored_session__field_indices_by_name[] = {
   7,   /* field[7] = attempt_hash */
@@ -534,6 +552,7 @@ static const unsigned postern__store__v1__stored_session__field_indices_by_name[
   11,   /* field[11] = rotated_at_micros */
   17,   /* field[17] = second_factor */
   18,   /* field[18] = second_factor_id */
+  22,   /* field[22] = shown_factors */
   4,   /* field[4] = sign_in_provider */
   0,   /* field[0] = tenant_id */
   1,   /* field[1] = uid */
@@ -543,7 +562,7 @@ static const ProtobufCIntRange postern__store__v1__stored_session__number_ranges
   { 1, 0 },
   { 21, 15 },
   { 30, 17 },
-  { 0, 22 }
+  { 0, 23 }
 };
 const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor =
 {
@@ -553,11 +572,49 @@ const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor 
   "Postern__Store__V1__StoredSession",
   "postern.store.v1",
   sizeof(Postern__Store__V1__StoredSession),
-  22,
+  23,
   postern__store__v1__stored_session__field_descriptors,
   postern__store__v1__stored_session__field_indices_by_name,
   3,  postern__store__v1__stored_session__number_ranges,
   (ProtobufCMessageInit) postern__store__v1__stored_session__init,
+  NULL,NULL,NULL    /* reserved[123] */
+};
+static const ProtobufCFieldDescriptor postern__store__v1__stored_shown_factors__field_descriptors[1] =
+{
+  {
+    "factor_ids",
+    1,
+    PROTOBUF_C_LABEL_REPEATED,
+    PROTOBUF_C_TYPE_BYTES,
+    offsetof(Postern__Store__V1__StoredShownFactors, n_factor_ids),
+    offsetof(Postern__Store__V1__StoredShownFactors, factor_ids),
+    NULL,
+    &protobuf_c_empty_string,
+    0,             /* flags */
+    0,NULL,NULL    /* reserved1,reserved2, etc */
+  },
+};
+static const unsigned postern__store__v1__stored_shown_factors__field_indices_by_name[] = {
+  0,   /* field[0] = factor_ids */
+};
+static const ProtobufCIntRange postern__store__v1__stored_shown_factors__number_ranges[1 + 1] =
+{
+  { 1, 0 },
+  { 0, 1 }
+};
+const ProtobufCMessageDescriptor postern__store__v1__stored_shown_factors__descriptor =
+{
+  PROTOBUF_C__MESSAGE_DESCRIPTOR_MAGIC,
+  "postern.store.v1.StoredShownFactors",
+  "StoredShownFactors",
+  "Postern__Store__V1__StoredShownFactors",
+  "postern.store.v1",
+  sizeof(Postern__Store__V1__StoredShownFactors),
+  1,
+  postern__store__v1__stored_shown_factors__field_descriptors,
+  postern__store__v1__stored_shown_factors__field_indices_by_name,
+  1,  postern__store__v1__stored_shown_factors__number_ranges,
+  (ProtobufCMessageInit) postern__store__v1__stored_shown_factors__init,
   NULL,NULL,NULL    /* reserved[123] */
 };
 static const ProtobufCFieldDescriptor postern__store__v1__stored_tenant__field_descriptors[4] =

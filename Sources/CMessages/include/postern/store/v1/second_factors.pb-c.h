@@ -43,10 +43,11 @@ struct  Postern__Store__V1__StoredSecondFactors
   size_t n_recovery_codes;
   ProtobufCBinaryData *recovery_codes;
   Postern__Store__V1__StoredTotpEnrollment *enrollment;
+  Postern__Store__V1__StoredShownFactors *recovery_codes_made_after;
 };
 #define POSTERN__STORE__V1__STORED_SECOND_FACTORS__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_second_factors__descriptor) \
-    , 0,NULL, 0,NULL, NULL }
+    , 0,NULL, 0,NULL, NULL, NULL }
 
 
 struct  Postern__Store__V1__StoredTotp
@@ -112,10 +113,11 @@ struct  Postern__Store__V1__PendingAccountChange
   ProtobufCBinaryData detail;
   Postern__Store__V1__SessionEnd ends_sessions;
   protobuf_c_boolean proves_email;
+  ProtobufCBinaryData hook_changes;
 };
 #define POSTERN__STORE__V1__PENDING_ACCOUNT_CHANGE__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__pending_account_change__descriptor) \
-    , {0,NULL}, NULL, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0 }
+    , {0,NULL}, NULL, POSTERN__V1__EVENT_KIND__EVENT_KIND_UNSPECIFIED, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL} }
 
 
 /* Postern__Store__V1__StoredSecondFactors methods */

@@ -25,6 +25,7 @@ PROTOBUF_C__BEGIN_DECLS
 
 typedef struct Postern__Store__V1__StoredUser Postern__Store__V1__StoredUser;
 typedef struct Postern__Store__V1__StoredSession Postern__Store__V1__StoredSession;
+typedef struct Postern__Store__V1__StoredShownFactors Postern__Store__V1__StoredShownFactors;
 typedef struct Postern__Store__V1__StoredTenant Postern__Store__V1__StoredTenant;
 typedef struct Postern__Store__V1__StoredApiKey Postern__Store__V1__StoredApiKey;
 typedef struct Postern__Store__V1__StoredApiKeyUse Postern__Store__V1__StoredApiKeyUse;
@@ -104,10 +105,22 @@ struct  Postern__Store__V1__StoredSession
   ProtobufCBinaryData hook_claims_json;
   uint64_t grace_counter;
   uint64_t grace_begun_at_counter;
+  Postern__Store__V1__StoredShownFactors *shown_factors;
 };
 #define POSTERN__STORE__V1__STORED_SESSION__INIT \
  { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_session__descriptor) \
-    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0 }
+    , {0,NULL}, {0,NULL}, 0, 0, {0,NULL}, 0, 0, {0,NULL}, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, 0, {0,NULL}, 0, {0,NULL}, {0,NULL}, POSTERN__V1__TOKEN_REFRESH_CAUSE__TOKEN_REFRESH_CAUSE_UNSPECIFIED, 0, POSTERN__STORE__V1__SESSION_END__SESSION_END_UNSPECIFIED, {0,NULL}, {0,NULL}, {0,NULL}, 0, 0, NULL }
+
+
+struct  Postern__Store__V1__StoredShownFactors
+{
+  ProtobufCMessage base;
+  size_t n_factor_ids;
+  ProtobufCBinaryData *factor_ids;
+};
+#define POSTERN__STORE__V1__STORED_SHOWN_FACTORS__INIT \
+ { PROTOBUF_C_MESSAGE_INIT (&postern__store__v1__stored_shown_factors__descriptor) \
+    , 0,NULL }
 
 
 struct  Postern__Store__V1__StoredTenant
@@ -300,6 +313,9 @@ void   postern__store__v1__stored_user__init
 /* Postern__Store__V1__StoredSession methods */
 void   postern__store__v1__stored_session__init
                      (Postern__Store__V1__StoredSession         *message);
+/* Postern__Store__V1__StoredShownFactors methods */
+void   postern__store__v1__stored_shown_factors__init
+                     (Postern__Store__V1__StoredShownFactors         *message);
 /* Postern__Store__V1__StoredTenant methods */
 void   postern__store__v1__stored_tenant__init
                      (Postern__Store__V1__StoredTenant         *message);
@@ -349,6 +365,9 @@ typedef void (*Postern__Store__V1__StoredUser_Closure)
                   void *closure_data);
 typedef void (*Postern__Store__V1__StoredSession_Closure)
                  (const Postern__Store__V1__StoredSession *message,
+                  void *closure_data);
+typedef void (*Postern__Store__V1__StoredShownFactors_Closure)
+                 (const Postern__Store__V1__StoredShownFactors *message,
                   void *closure_data);
 typedef void (*Postern__Store__V1__StoredTenant_Closure)
                  (const Postern__Store__V1__StoredTenant *message,
@@ -402,6 +421,7 @@ extern const ProtobufCEnumDescriptor    postern__store__v1__session_end__descrip
 extern const ProtobufCEnumDescriptor    postern__store__v1__guess_outcome__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_user__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_session__descriptor;
+extern const ProtobufCMessageDescriptor postern__store__v1__stored_shown_factors__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_tenant__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_api_key__descriptor;
 extern const ProtobufCMessageDescriptor postern__store__v1__stored_api_key_use__descriptor;
