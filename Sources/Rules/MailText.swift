@@ -17,7 +17,8 @@ public struct MailText: Sendable {
         public var appName: Text
         public var email: Text
         public var newEmail: Text
-        public var displayName: Text
+        /// The user's name; empty for a user without one, and for a name that mail clients could make a link of.
+        public let displayName: Text
         /// The action link, which is ASCII.
         public var link: Text
         /// The link "This was not me"; empty for a kind of mail without one.
@@ -29,9 +30,31 @@ public struct MailText: Sendable {
             self.appName = appName
             self.email = email
             self.newEmail = newEmail
-            self.displayName = displayName
+            self.displayName = Self.couldBeLink(displayName) ? .empty : displayName
             self.link = link
             self.notMeLink = notMeLink
+        }
+
+        /// Whether mail clients could make a link of the name or of a part of it: of a URL, a host or an address.
+        /// Anybody may sign up with somebody else's address and with such a name, and the mail is genuine.
+        static func couldBeLink(_ name: Text) -> Bool {
+            let scalars = Array(name.string.unicodeScalars)
+            return scalars.indices.contains { index in
+                let rest = scalars[index...].prefix(3)
+                if rest.starts(with: ["/", "/"]) { return true }
+                // A dot within a word, before two letters or more: "evil.example", and not "J.R. Smith".
+                guard index > 0, rest.count == 3, isDot(rest[index]) else { return false }
+                return isOfWord(scalars[index - 1]) && rest.dropFirst().allSatisfy(isOfWord)
+            }
+        }
+
+        /// The dots that separate the labels of a host: UTS #46, section 2.3.
+        private static func isDot(_ scalar: Unicode.Scalar) -> Bool {
+            [".", "\u{3002}", "\u{FF0E}", "\u{FF61}"].contains(scalar)
+        }
+
+        private static func isOfWord(_ scalar: Unicode.Scalar) -> Bool {
+            scalar.properties.isAlphabetic || scalar.properties.numericType != nil || scalar == "-"
         }
     }
 

@@ -10,9 +10,10 @@ import Testing
 
 /// What end users and admins type arrives in a mail as text, whatever it looks like.
 @Suite struct MailInjectionTests {
-    /// Header lines, encoded words, markup, placeholders, and line separators that are not control characters.
+    /// Header lines, encoded words, markup, placeholders, and line separators that are not control characters. Nothing
+    /// in it could be a link: such a name is left out (`NamesInMailTests`).
     private static let hostile: Text =
-        "\u{2028}Bcc: eve@evil.example\u{2029}=?utf-8?Q?=0ABcc:_x?= <b a='1'>\"&%LINK%"
+        "\u{2028}Bcc: eve@evil\u{2029}=?utf-8?Q?=0ABcc:_x?= <b a='1'>\"&%LINK%"
 
     @Test(arguments: ["a\r\nBcc: eve@evil.example", "a\nb", "a\u{85}b", "a\u{1}b", "a\u{202E}b"])
     func aNameWithControlCharactersIsRefused(_ name: Text) async throws {
