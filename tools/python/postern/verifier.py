@@ -22,6 +22,9 @@ REFUSE, ACCEPT, ASK_SERVER = "refuse", "accept", "ask_server"
 #: hold up all threads of a service while the server does not answer.
 _FETCH_WAIT_MAX = 3.0
 
+#: How long a feed may be silent in any case, in seconds: docs/verifier.md.
+_SILENCE_MIN = 10.0
+
 #: The statuses of a feed that the server is away for, or that nobody wants any more.
 _ABSENCES = ("UNAVAILABLE", "CANCELLED", "DEADLINE_EXCEEDED")
 #: The statuses of a feed that nobody gets later without doing something, such as another credential.
@@ -280,10 +283,12 @@ class TokenVerifier:
         return messages
 
     def _watch(self) -> None:
-        """Cancels a feed that is silent for three heartbeats: its connection is dead, though nothing said so."""
+        """Cancels a feed that is silent for three heartbeats, ten seconds at least: its connection is dead, though nothing
+        said so. Connecting counts, which takes up to five seconds."""
+        silence = max(_SILENCE_MIN, 3 * self._heartbeat)
         while not self._stopped.wait(self._heartbeat / 2):
             stream = self._stream
-            if stream is not None and boot_time() - self._moved_at > 3 * self._heartbeat:
+            if stream is not None and boot_time() - self._moved_at > silence:
                 self._moved_at = boot_time()
                 stream.cancel()
 

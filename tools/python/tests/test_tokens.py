@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 import postern
-from postern import errors, revocations
+from postern import errors, revocations, verifier as verifiers
 from postern.jwt import KeySet, OfflineVerifier
 from postern.revocations import FeedClock, FeedPauses, Revocation, RevocationState
 from postern.verifier import TokenVerifier
@@ -516,6 +516,7 @@ class VerifierTests(unittest.TestCase):
                 return error.reason == "TOKEN_EXPIRED"
         self.becomes(is_revoked)
 
+    @mock.patch.object(verifiers, "_SILENCE_MIN", 0.1)
     def test_a_feed_that_is_silent_for_three_heartbeats_is_opened_again(self):
         source = FakeSource(self.signer, NOW)
         source.is_silent = True
@@ -525,6 +526,16 @@ class VerifierTests(unittest.TestCase):
         self.becomes(lambda: source.opened > 1)
         self.becomes(lambda: not source.messages)
 
+    def test_a_feed_with_short_heartbeats_has_ten_seconds(self):
+        source = FakeSource(self.signer, NOW)
+        source.is_silent = True
+        verifier = TokenVerifier(source, tenants="acme", heartbeat=1)
+        self.addCleanup(verifier.close)
+        # Three heartbeats, and the watchdog's step.
+        time.sleep(4)
+        self.assertEqual(source.opened, 1)
+
+    @mock.patch.object(verifiers, "_SILENCE_MIN", 0.1)
     def test_a_first_feed_that_says_nothing_is_an_error(self):
         source = FakeSource(self.signer, NOW)
         source.is_silent, source.messages = True, []
