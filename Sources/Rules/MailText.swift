@@ -38,13 +38,14 @@ public struct MailText: Sendable {
         /// Whether mail clients could make a link of the name or of a part of it: of a URL, a host or an address.
         /// Anybody may sign up with somebody else's address and with such a name, and the mail is genuine.
         static func couldBeLink(_ name: Text) -> Bool {
-            let scalars = Array(name.string.unicodeScalars)
+            let scalars = Array(name.string.unicodeScalars).filter { !$0.properties.isDefaultIgnorableCodePoint }
             return scalars.indices.contains { index in
                 let rest = scalars[index...].prefix(3)
                 if rest.starts(with: ["/", "/"]) { return true }
-                // A dot within a word, before two letters or more: "evil.example", and not "J.R. Smith".
+                // A dot within a word, before two more of its characters: "evil.example", and neither "J.R. Smith" nor
+                // "J.-P. Dupont". No label of a host begins with a hyphen.
                 guard index > 0, rest.count == 3, isDot(rest[index]) else { return false }
-                return isOfWord(scalars[index - 1]) && rest.dropFirst().allSatisfy(isOfWord)
+                return !endsLabel(scalars[index - 1]) && isAlphanumeric(rest[index + 1]) && !endsLabel(rest[index + 2])
             }
         }
 
@@ -53,8 +54,13 @@ public struct MailText: Sendable {
             [".", "\u{3002}", "\u{FF0E}", "\u{FF61}"].contains(scalar)
         }
 
-        private static func isOfWord(_ scalar: Unicode.Scalar) -> Bool {
-            scalar.properties.isAlphabetic || scalar.properties.numericType != nil || scalar == "-"
+        private static func endsLabel(_ scalar: Unicode.Scalar) -> Bool {
+            // Not bytes: one scalar of a name.
+            scalar.properties.isWhitespace || isDot(scalar)
+        }
+
+        private static func isAlphanumeric(_ scalar: Unicode.Scalar) -> Bool {
+            scalar.properties.isAlphabetic || scalar.properties.numericType != nil
         }
     }
 

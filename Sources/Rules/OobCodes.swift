@@ -22,10 +22,10 @@ public enum OobCodes {
     /// a newer code voids none.
     ///
     /// Only their user asks for codes that verify an email, and has the newest. Anybody may ask for a PASSWORD_RESET or
-    /// an EMAIL_SIGNIN, and would void the code that the owner is about to use. So those stay, as many as the mailbox
-    /// gets of the kind in an hour, and go together when one is used. An attacker who changes an email twice must not
-    /// void the RECOVER_EMAIL that its owner was sent. A REJECT_EMAIL is voided with its twin only: once the twin was
-    /// used, a newer mail, perhaps to another mailbox, must not void the code that the first mailbox was sent.
+    /// an EMAIL_SIGNIN, and would void the code that the owner is about to use. So those stay, as many as one node
+    /// sends to the mailbox in an hour, and go together when one is used. An attacker who changes an email twice must
+    /// not void the RECOVER_EMAIL that its owner was sent. A REJECT_EMAIL is voided with its twin only: once the twin
+    /// was used, a newer mail, perhaps to another mailbox, must not void the code that the first mailbox was sent.
     public static func keptMax(_ type: OobRequestType) -> Int? {
         switch type {
         case .recoverEmail, .rejectEmail, .revertSecondFactorAddition: nil

@@ -22,7 +22,7 @@ import Testing
             authURI: "https://idp.example/auth?x=1", sessionID: "s", nonce: "n", codeVerifier: Secret("v"))
         let expected =
             #"{"registered":false,"sign_in_methods":[],"auth_uri":"https://idp.example/auth?x=1","#
-            + #""session_id":"s","nonce":"n","code_verifier":"v","issuer":""}"#
+            + #""session_id":"s","nonce":"n","code_verifier":"v","issuer":"","issuer_required":false}"#
         #expect(String(decoding: begun.json.serialized(), as: UTF8.self) == expected)
     }
 

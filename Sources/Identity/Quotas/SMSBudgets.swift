@@ -5,7 +5,7 @@ import Rules
 public import Store
 
 /// The budgets that an SMS is charged to. Each budget leaks evenly over its window: with five an hour, all five may
-/// come at once, and then one every twelve minutes.
+/// come at once, and then one every twelve minutes. Each tenant has budgets of its own, except for credentials.
 ///
 /// | budget | limit | refusal |
 /// |---|---|---|
