@@ -13,20 +13,6 @@ import Testing
 @Suite(.serialized) struct ClusterKeeperTests {
     private static let journal = "postern.postern_journal"
 
-    private func keeper(
-        _ engine: LocalEngine, _ store: Store, _ directory: String,
-        _ configure: (inout JournalLimits) -> Void = { _ in }
-    ) throws -> ClusterKeeper {
-        let node = try ClusterNode(of: directory, address: "127.0.0.1:1", version: "0", random: .system)
-        var configuration = ClusterKeeper.Configuration(
-            node, in: directory, at: try engine.address(), masterKey: engine.masterKey)
-        configuration.limits = LocalEngine.limits
-        configuration.limits.journal.registrationInterval = .milliseconds(50)
-        configuration.limits.journal.trimInterval = .milliseconds(100)
-        configure(&configuration.limits.journal)
-        return try ClusterKeeper(store, configuration, log: Log(level: .error))
-    }
-
     private func unregister(_ id: [UInt8], of clusterID: [UInt8], _ engine: LocalEngine) throws {
         try ClusterMembership.unregister(
             id, of: clusterID, at: try engine.address(), masterKey: engine.masterKey, limits: Limits())
@@ -43,7 +29,7 @@ import Testing
             let store = try engine.node(path)
             defer { close(store) }
             // The limit of 20 is the entry of the connection and 19 more.
-            let keeper = try keeper(engine, store, path) { $0.entriesBetweenSnapshots = 20 }
+            let keeper = try engine.keeper(store, path) { $0.entriesBetweenSnapshots = 20 }
             defer { stop(keeper) }
             try await store.fill(18)
             try blockUntil("the node's place is told") {
@@ -211,7 +197,7 @@ import Testing
             try PrivateFile.replace(paths[0] + "/node-id", with: [UInt8]("\(Hex.encode(id))\n".utf8))
             let stores = try paths.map { try engine.node($0) }
             defer { close(stores[0], stores[1]) }
-            let keepers = [try keeper(engine, stores[0], paths[0]), try keeper(engine, stores[1], paths[1])]
+            let keepers = try (0..<2).map { try engine.keeper(stores[$0], paths[$0]) { _ in } }
             defer { stop(keepers[0], keepers[1]) }
             try blockUntil("one of the two has another id") {
                 ClusterNode.id(of: paths[0]) != ClusterNode.id(of: paths[1])
@@ -229,7 +215,7 @@ import Testing
             try engine.beginCluster(in: path)
             let store = try engine.node(path)
             defer { close(store) }
-            let keeper = try keeper(engine, store, path)
+            let keeper = try engine.keeper(store, path) { _ in }
             defer { stop(keeper) }
             try blockUntil("the node is known") { try engine.number("SELECT count(*) FROM postern.postern_node") == 1 }
             try engine.kill()

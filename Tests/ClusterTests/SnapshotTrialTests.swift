@@ -1,5 +1,4 @@
 import Base
-import Crypto
 import Glibc
 import Synchronization
 import TestSupport
@@ -15,21 +14,6 @@ import Testing
         private let told = Mutex<[Bool]>([])
         var all: [Bool] { told.withLock { $0 } }
         @Sendable func add(_ isHeldBack: Bool) { told.withLock { $0.append(isHeldBack) } }
-    }
-
-    private func keeper(
-        _ engine: LocalEngine, _ store: Store, _ directory: String,
-        onHoldingBack: @escaping @Sendable (Bool) -> Void = { _ in }, _ configure: (inout JournalLimits) -> Void
-    ) throws -> ClusterKeeper {
-        let node = try ClusterNode(of: directory, address: "127.0.0.1:1", version: "0", random: .system)
-        var configuration = ClusterKeeper.Configuration(
-            node, in: directory, at: try engine.address(), masterKey: engine.masterKey)
-        configuration.limits = LocalEngine.limits
-        configuration.limits.journal.registrationInterval = .milliseconds(50)
-        configuration.limits.journal.trimInterval = .milliseconds(100)
-        configure(&configuration.limits.journal)
-        configuration.onHoldingBack = onHoldingBack
-        return try ClusterKeeper(store, configuration, log: .silent)
     }
 
     /// A test may block its thread for the moment that this takes.
@@ -48,7 +32,7 @@ import Testing
             let trials = SnapshotTrials(in: path)
             try trials.note(2)
             let holds = Holds()
-            let held = try keeper(engine, store, path, onHoldingBack: holds.add) {
+            let held = try engine.keeper(store, path, log: .silent, onHoldingBack: holds.add) {
                 $0.entriesBetweenSnapshots = 20
             }
             defer { stop(held) }
@@ -80,7 +64,7 @@ import Testing
             try await store.fill(30)
             let trials = SnapshotTrials(in: path)
             try trials.note(1)
-            let held = try keeper(engine, store, path) {
+            let held = try engine.keeper(store, path, log: .silent) {
                 ($0.entriesBetweenSnapshots, $0.snapshotPauseMin) = (20, .milliseconds(300))
             }
             defer { stop(held) }
