@@ -123,7 +123,7 @@ extension WriteTransaction {
                 return .refused
             }
             // The tenant may have been suspended since this node looked at the queue.
-            guard (try? reading.isSuspended(key.tenant)) == false else { return .refused }
+            guard reading.mayDeliver(of: key.tenant) else { return .refused }
             // A claim of this node itself shows that it sent nothing: messages that it is delivering are not in `due`.
             let isTakenOver = !stored.claimant.isEmpty && stored.claimant != claimant
             if isTakenOver, stored.claimant != wanted.abandonedBy { return .refused }

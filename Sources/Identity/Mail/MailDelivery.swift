@@ -18,11 +18,10 @@ struct MailDelivery: Sendable {
     /// Delivers the message of a row of the queue. Nil if the row was left over, or if its message is damaged: then
     /// nothing is delivered for the row, ever.
     func attempt(due key: OutboxDueKey) async -> DeliveryOutcome? {
-        let found: (stored: StoredOutboxMessage?, isSuspended: Bool)
+        let found: (stored: StoredOutboxMessage?, mayDeliver: Bool)
         do {
-            found = try resources.store.read { transaction in
-                let isSuspended = (try? transaction.isSuspended(key.tenant)) ?? true
-                return (stored: try transaction.message(due: key), isSuspended: isSuspended)
+            found = try resources.store.read {
+                (stored: try $0.message(due: key), mayDeliver: $0.mayDeliver(of: key.tenant))
             }
         } catch {
             guard case StoreError.corrupt = error else { return .unreadable }
@@ -32,7 +31,7 @@ struct MailDelivery: Sendable {
             return nil
         }
         guard let stored = found.stored else { return nil }
-        if found.isSuspended { return .suspended }
+        if !found.mayDeliver { return .suspended }
         // A decoy is not sent: only its delivery is written.
         return stored.decoy ? .sent : await attempt(stored, tenantID: key.tenant)
     }

@@ -21,9 +21,12 @@ extension ReadTransaction {
         let mails = try dueMessages(
             of: tenant, areSMS: false, now: now, limit: min(limit - sms.count, room.mails), isTaken: isTaken)
         let due = sms + mails
-        guard !due.isEmpty, (try? isSuspended(tenant)) == false else { return [] }
+        guard !due.isEmpty, mayDeliver(of: tenant) else { return [] }
         return due
     }
+
+    /// False if the tenant is suspended, or if this node cannot read whether it is.
+    func mayDeliver(of tenantID: Text) -> Bool { (try? isSuspended(tenantID)) == false }
 
     /// Whether a project-admin suspended the tenant. Reads the one field: each look at the queue asks this about each
     /// tenant with messages that are due.
